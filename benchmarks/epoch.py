@@ -1,0 +1,138 @@
+"""One training epoch of SNUH against the matrix products it cannot avoid, and against plain dense torch.
+
+    SNUH_DATA=... python -m benchmarks.epoch [--corpus ng20] [--bits 64] [--rounds 5]
+
+The contenders take turns in one process; the result is JSON with the ratios of their medians:
+- `over_products`: an epoch over its three decoder products a step (one forward, two backward);
+- `dense_over_fast`: an epoch of the readable dense twin in tests/reference over ours (some steps, scaled).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from tests.reference.dense_snuh import DenseSNUH
+
+from benchmarks.machine import facts
+from snuh.corpus import MatrixSource, open_source
+from snuh.graph import nearest_neighbors
+from snuh.methods.tree_objective import Edges, TreeObjective, TreeSettings
+from snuh.trees import sample_edges
+
+BATCH, CLIP, DENSE_STEPS = 128, 10.0, 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", default="ng20")
+    parser.add_argument("--bits", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    source = open_source(f"{chosen.corpus}.tfidf")
+    assert isinstance(source, MatrixSource)
+    X = source.splits["train"].X
+    rng = np.random.default_rng(0)
+    merged = sample_edges(nearest_neighbors(X, k=15).adjacency(), trees=13, alpha=0.1, rng=rng)
+    edges = Edges(merged.pairs, merged.weight, np.full(len(merged.weight), 0.99, dtype=np.float32))
+    settings = TreeSettings(
+        bits=chosen.bits,
+        tau=0.1,
+        beta=0.05,
+        correlation="encoder",
+        neighbor_words=0.0,
+        word_dropout=0.0,
+        refresh=0,
+        warmup=0.0,
+        init_range=0.05,
+        threshold="half",
+        batch=BATCH,
+    )
+    fast = TreeObjective(X, edges, settings, generator=torch.Generator().manual_seed(0))
+    dense = DenseSNUH(X.shape[1], chosen.bits, tau=0.1, beta=0.05, correlation="encoder")
+    contenders: dict[str, Callable[[], None]] = {
+        "products": lambda: products(fast),
+        "fast": fast_epoch(fast, rng),
+        "dense": dense_steps(dense, fast, rng),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for round_number in range(chosen.rounds + 1):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            if round_number:  # the first round warms up
+                seconds[name].append(time.perf_counter() - start)
+    middle = {name: statistics.median(times) for name, times in seconds.items()}
+    middle["dense"] *= fast.steps / DENSE_STEPS
+    result = {
+        "corpus": chosen.corpus,
+        "bits": chosen.bits,
+        "steps": fast.steps,
+        "seconds": middle,
+        "over_products": middle["fast"] / middle["products"],
+        "dense_over_fast": middle["dense"] / middle["fast"],
+        "machine": facts(),
+    }
+    print(json.dumps(result, indent=2))
+
+
+def products(fast: TreeObjective) -> None:
+    """The decoder's products of an epoch, on arrays of the same sizes and layout."""
+    z = torch.randn(BATCH, fast.settings.bits)
+    embedding = fast.embedding.detach()
+    by_logit = torch.randn(BATCH, len(embedding))
+    for _ in range(fast.steps):
+        z @ embedding.t()
+        by_logit @ embedding
+        by_logit.t() @ z
+
+
+def fast_epoch(fast: TreeObjective, rng: np.random.Generator) -> Callable[[], None]:
+    optimizer = torch.optim.Adam(fast.parameters, lr=1e-3, fused=True)
+
+    def run() -> None:
+        for batch in fast.batches(rng, epoch=0):
+            loss = sum(fast.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(fast.parameters, CLIP)
+            optimizer.step()
+
+    return run
+
+
+def dense_steps(dense: DenseSNUH, fast: TreeObjective, rng: np.random.Generator) -> Callable[[], None]:
+    optimizer = torch.optim.Adam(dense.parameters(), lr=1e-3)
+
+    def run() -> None:
+        for step, batch in enumerate(fast.batches(rng, epoch=0)):
+            if step == DENSE_STEPS:
+                break
+            rows = [batch.documents, batch.pairs[:, 0], batch.pairs[:, 1]]
+            x, x_i, x_j = (torch.from_numpy(fast.X[part].toarray()) for part in rows)
+            loss = dense.loss(
+                x,
+                x_i,
+                x_j,
+                noise=torch.randn(len(x), fast.settings.bits),
+                weight=batch.weight,
+                t=batch.prior,
+                edges_per_document=len(fast.edges.pairs) / fast.X.shape[0],
+            )
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(dense.parameters(), CLIP)
+            optimizer.step()
+
+    return run
+
+
+if __name__ == "__main__":
+    main()

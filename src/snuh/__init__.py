@@ -1,0 +1,41 @@
+"""Short binary codes for text documents, learnt from their words and their neighbours."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from snuh.corpus import Document as Document
+    from snuh.corpus import open_source as open_source
+    from snuh.hasher import TextHasher as TextHasher
+    from snuh.methods.snuh import SNUH as SNUH
+    from snuh.methods.snuh_plus import SNUHPlus as SNUHPlus
+    from snuh.model import Model as Model
+    from snuh.model import load as load
+
+__version__ = "0.1.0"
+
+# Imported on first use, so that `import snuh` is instant and needs no torch.
+_HOMES = {
+    "Document": "snuh.corpus",
+    "Model": "snuh.model",
+    "SNUH": "snuh.methods.snuh",
+    "SNUHPlus": "snuh.methods.snuh_plus",
+    "TextHasher": "snuh.hasher",
+    "load": "snuh.model",
+    "open_source": "snuh.corpus",
+}
+__all__ = ["SNUH", "Document", "Model", "SNUHPlus", "TextHasher", "__version__", "load", "open_source"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'snuh' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,66 @@
+"""The `snuh` command and its sub-commands; nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+import snuh
+from snuh.cli import demo, encode, evaluate, fit, methods, search
+from snuh.cli.group import CommandGroup
+
+HELP = """Short binary codes for text documents, learnt from their words and their neighbours.
+
+SOURCE is a .jsonl, .csv, .tsv or .txt file (each also .gz), a .parquet or .mat file, a folder of text files,
+"-" for standard input, or the name of a corpus in the folder that the variable SNUH_DATA names.
+Its fields are id, text, labels and split (train, val or test); anything else is metadata.
+"""
+
+
+def _paragraphs(text: str) -> str:
+    """Put each paragraph on one line, for the terminal to break where it ends."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+app = typer.Typer(
+    name="snuh",
+    cls=CommandGroup,
+    help=_paragraphs(HELP),
+    epilog="New here? Run [bold cyan]snuh demo[/bold cyan]: it needs no data and takes about two minutes.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,  # a bug shows Python's own traceback, whole and without colours
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"snuh {snuh.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Take the options that come before the command."""
+
+
+def _register(name: str, function: Callable[..., None], examples: tuple[str, ...]) -> None:
+    lines = [f"[cyan]$ {example}[/cyan]" for example in examples]
+    epilog = "\n".join(["[bold]Examples[/bold]", *lines])
+    app.command(name, help=_paragraphs(function.__doc__ or ""), epilog=epilog)(function)
+
+
+_register("demo", demo.demo, demo.EXAMPLES)
+_register("fit", fit.fit, fit.EXAMPLES)
+_register("encode", encode.encode, encode.EXAMPLES)
+_register("evaluate", evaluate.evaluate, evaluate.EXAMPLES)
+_register("search", search.search, search.EXAMPLES)
+_register("methods", methods.methods, methods.EXAMPLES)

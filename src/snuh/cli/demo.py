@@ -1,0 +1,109 @@
+"""`snuh demo`: everything once, on texts that every Python installation has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from snuh.cli.options import Bits, Json
+
+if TYPE_CHECKING:
+    from snuh.demo import DemoResult
+
+DEFAULT_FOLDER = Path("snuh-demo")
+EXAMPLES = ("snuh demo", "snuh demo --quick", "snuh demo --bits 32 --out /tmp/demo")
+
+
+def demo(
+    bits: Bits = 64,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the model and the corpus go.")
+    ] = DEFAULT_FOLDER,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer texts and epochs: sooner done, rougher codes.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Learn codes for the docstrings of the installed Python packages, and search them.
+
+    Needs no data and no network. Writes the model and the corpus to a folder, prints how often a docstring
+    finds others of its own package, a few searches with their hits, and how to go on.
+    """
+    from snuh.cli.display import display
+    from snuh.cli.learning import learn
+    from snuh.cli.output import check_place, print_json
+    from snuh.codes import check_bits
+    from snuh.demo import check_folder, demo_hasher, demo_source, explore, save_demo
+
+    check_bits(bits)
+    check_folder(out)
+    check_place(out)
+    source, hasher = demo_source(quick=quick), demo_hasher(bits=bits, quick=quick)
+    model = learn(hasher, source)
+    save_demo(out, hasher, source)
+    with display() as shown:
+        shown.show("Encoding", 0.0)
+        result = explore(model, source)
+    if as_json:
+        print_json(_to_json(result, out))
+    else:
+        _print_result(result, out)
+
+
+def _to_json(result: DemoResult, folder: Path) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from snuh.cli.output import first_line
+    from snuh.demo import CORPUS_FILE, MODEL_FOLDER
+
+    searches = [
+        {
+            "query": search.query,
+            "hits": [
+                {"distance": hit.distance, "id": hit.document.id, "text": first_line(hit.document.text)}
+                for hit in search.hits
+            ],
+        }
+        for search in result.searches
+    ]
+    paths = {"model": str(folder / MODEL_FOLDER), "corpus": str(folder / CORPUS_FILE)}
+    return {**paths, "quality": asdict(result.quality), "searches": searches}
+
+
+def _print_result(result: DemoResult, folder: Path) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from snuh.cli.output import first_line, results_console
+    from snuh.demo import CORPUS_FILE, MODEL_FOLDER
+    from snuh.metrics import HEADLINE_CUTOFF
+
+    quality, console = result.quality, results_console()
+    console.print(
+        f"\n[bold]Quality.[/bold] {quality.queries:,} docstrings that were not trained on search "
+        f"{quality.documents:,} others, of {quality.packages} packages. "
+        f"Of the {HEADLINE_CUTOFF} nearest by their {quality.bits}-bit codes, "
+        f"[bold green]{quality.precision:.1%}[/bold green] are of the same package; "
+        f"by chance it would be {quality.chance:.1%}."
+    )
+    for search in result.searches:
+        console.print(f"\n[bold]Search:[/bold] {search.query}")
+        table = Table.grid(padding=(0, 2), expand=True)
+        table.add_column(justify="right", no_wrap=True, style="dim")
+        table.add_column(no_wrap=True, style="cyan", max_width=44)
+        table.add_column(no_wrap=True, ratio=1)  # takes the width that the others leave
+        for hit in search.hits:
+            table.add_row(str(hit.distance), Text(hit.document.id), Text(first_line(hit.document.text)[:500]))
+        console.print(table if search.hits else "  the model knows none of these words")
+    model, corpus = folder / MODEL_FOLDER, folder / CORPUS_FILE
+    steps = [
+        f'snuh search {corpus} "parse a date" --model {model}',
+        f"snuh evaluate {model} {corpus}",
+        f"snuh encode {model} {corpus} --out codes.parquet",
+        "snuh fit your-documents.jsonl --out your-model",
+    ]
+    console.print(f"\nThe model is in {model}, the docstrings are in {corpus}. Go on with:", markup=False)
+    for step in steps:
+        console.print(Text(f"  {step}", style="cyan"), soft_wrap=True)

@@ -1,0 +1,72 @@
+"""Codes for the documents of a source, a bounded number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.corpus import Document, MatrixSource, TextSource
+from snuh.errors import InputError
+from snuh.model import Model
+
+BATCH_CHARACTERS = 8_000_000  # enough for every processor to have a part
+BATCH_DOCUMENTS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
+    """Documents with their codes, and whether each holds anything that the model knows."""
+
+    documents: list[Document]
+    codes: NDArray[np.uint8]  # (documents, bytes)
+    known: NDArray[np.bool_]  # (documents,)
+
+
+def encode_source(
+    model: Model, source: TextSource | MatrixSource, *, progress: Callable[[float], None]
+) -> Iterator[EncodedBatch]:
+    """Yield the documents in order with their codes; those of a matrix have no text."""
+    progress(0.0)
+    if isinstance(source, MatrixSource):
+        yield from _encode_matrix(model, source, progress)
+        return
+    if model.features is None:
+        raise InputError(
+            f"this model takes feature rows, {source.name} holds texts: it was trained on a .mat file"
+        )
+    for documents in _batches(source.documents(progress)):
+        rows = model.features.transform([document.text for document in documents])
+        yield EncodedBatch(documents, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
+
+
+def _encode_matrix(
+    model: Model, source: MatrixSource, progress: Callable[[float], None]
+) -> Iterator[EncodedBatch]:
+    if model.features is not None:
+        raise InputError(f"this model takes texts, {source.name} holds feature rows: it was trained on texts")
+    if source.features != model.encoder.inputs:
+        raise InputError(
+            f"this model takes {model.encoder.inputs} features, {source.name} has {source.features}: "
+            "it was trained on another matrix"
+        )
+    for number, (split, part) in enumerate(source.splits.items(), start=1):
+        named = zip(part.ids, part.labels, strict=True)
+        documents = [Document(identity, "", labels, split) for identity, labels in named]
+        yield EncodedBatch(documents, model.encoder.encode(part.X), np.diff(part.X.indptr) > 0)
+        progress(number / len(source.splits))
+
+
+def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    characters = 0
+    for document in documents:
+        batch.append(document)
+        characters += len(document.text)
+        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_DOCUMENTS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

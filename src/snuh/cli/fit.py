@@ -1,0 +1,113 @@
+"""`snuh fit`: from documents to a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from snuh.cli.options import Bits, IdField, Json, Source, TextField
+from snuh.methods import DEFAULT
+
+if TYPE_CHECKING:
+    from snuh.model import Model
+
+EXAMPLES = (
+    "snuh fit tickets.jsonl --out model",
+    "snuh fit articles.csv --text-field body --out model --bits 128",
+    "snuh fit notes/ --out model --set epochs=10 --set features.max_terms=20000",
+)
+
+
+def fit(
+    source: Source,
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The model folder to write.")],
+    method: Annotated[str, typer.Option(metavar="NAME", help='How to learn, see "snuh methods".')] = DEFAULT,
+    bits: Bits = 64,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of everything random.")] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A parameter of the method, or features.KEY=VALUE for the vocabulary; as often as needed.",
+        ),
+    ] = None,
+    text_field: TextField = "text",
+    id_field: IdField = "id",
+    as_json: Json = False,
+) -> None:
+    """Learn codes from documents and write a model folder.
+
+    Learns from the documents whose split is train (all, where there is no split); val, where there is one,
+    chooses the epoch, test is never looked at, and labels are never used. Ctrl-C ends training early and
+    keeps the best model so far. A model that is already at --out is replaced once the new one is complete.
+    """
+    import time
+
+    from snuh.cli.learning import learn
+    from snuh.cli.output import check_place, print_json
+    from snuh.cli.settings import parse_settings
+    from snuh.codes import check_bits
+    from snuh.corpus import MatrixSource, open_source
+    from snuh.errors import InputError
+    from snuh.hasher import TextHasher
+    from snuh.methods import info
+    from snuh.storage import check_replaceable
+
+    started = time.perf_counter()
+    info(method)
+    check_bits(bits)
+    chosen = parse_settings(settings or ())
+    check_replaceable(out)
+    check_place(out)
+    documents = open_source(source, text_field=text_field, id_field=id_field)
+    if isinstance(documents, MatrixSource) and chosen.features:
+        name = next(iter(chosen.features))
+        raise InputError(f"features.{name} is for texts, {documents.name} holds feature rows: leave it out")
+    hasher = TextHasher(method, bits, seed=seed, features=chosen.features, parameters=chosen.method)
+    model = learn(hasher, documents)
+    hasher.save(out)
+    summary = summarize(model, out, seconds=time.perf_counter() - started)
+    if as_json:
+        print_json(summary)
+    else:
+        print_summary(summary)
+
+
+def summarize(model: Model, folder: Path, *, seconds: float) -> dict[str, Any]:
+    """Return what a fit led to, ready for JSON."""
+    terms = None if model.features is None else len(model.features.terms)
+    training = {name: value for name, value in model.training.items() if name != "versions"}
+    return {
+        "model": str(folder),
+        "method": model.method,
+        "bits": model.bits,
+        "terms": terms,
+        **training,
+        "parameters": model.parameters,
+        "seconds": round(seconds, 3),
+    }
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print what a fit led to, for people."""
+    from snuh.cli.output import print_facts
+
+    words = "" if summary["terms"] is None else f", {summary['terms']:,} words"
+    ends = {"patience": "no longer improving", "epochs": "all of them", "interrupted": "interrupted"}
+    ended = ends.get(summary["stopped"], summary["stopped"])
+    codes = "alive" if summary["alive"] else "dead: nearly all documents share one code"
+    if "distinct_codes" in summary:
+        codes += f", {summary['distinct_codes']:,} distinct"
+    facts = [
+        ("model", summary["model"]),
+        ("method", f"{summary['method']}, {summary['bits']} bits, seed {summary['seed']}"),
+        ("documents", f"{summary['documents']:,} for training{words}"),
+        ("epochs", f"{summary['epochs']} ({ended}), the best is {summary['best_epoch']}"),
+        ("score", f"{summary['score']:.4f} (similarity of held-out documents to what their codes find)"),
+        ("codes", codes),
+        ("seconds", f"{summary['seconds']:.1f}"),
+    ]
+    print_facts(facts)

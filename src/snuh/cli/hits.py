@@ -1,0 +1,78 @@
+"""The nearest documents of a source to one query, in one pass and little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.cli.encoding import EncodedBatch, encode_source
+from snuh.cli.output import first_line
+from snuh.corpus import Document, MatrixSource, TextSource
+from snuh.errors import InputError
+from snuh.index import nearest
+from snuh.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document and how many bits of its code differ from the query's."""
+
+    distance: int
+    document: Document
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values for JSON, with the first line of the text."""
+        document = self.document
+        return {
+            "distance": self.distance,
+            "id": document.id,
+            "labels": list(document.labels),
+            "text": first_line(document.text),
+        }
+
+
+def encode_query(model: Model, text: str) -> NDArray[np.uint8]:
+    """Return the code of a query (1, bytes); InputError where the model knows none of its words."""
+    if model.features is None:
+        raise InputError("this model was trained on a matrix of features: it cannot read a text")
+    row = model.features.transform([text])
+    if not row.nnz:
+        raise InputError(
+            f"the model knows no word of the query {_shortened(text)!r}: "
+            "use words that the documents it learnt from have in common"
+        )
+    return model.encoder.encode(row)
+
+
+def nearest_hits(
+    model: Model,
+    query: NDArray[np.uint8],
+    source: TextSource | MatrixSource,
+    *,
+    k: int,
+    progress: Callable[[float], None],
+) -> list[Hit]:
+    """Return the k nearest documents, by (distance, order in the source)."""
+    best: list[Hit] = []
+    for batch in encode_source(model, source, progress=progress):
+        found = _hits_of_batch(query, batch, k)
+        # The sort is stable, and what came first in the source comes first here.
+        best = sorted([*best, *found], key=lambda hit: hit.distance)[:k]
+    return best
+
+
+def _hits_of_batch(query: NDArray[np.uint8], batch: EncodedBatch, k: int) -> list[Hit]:
+    known = np.flatnonzero(batch.known)
+    found = nearest(query, batch.codes[known], k=k)
+    pairs = zip(known[found.rows[0]], found.distances[0], strict=True)
+    return [Hit(int(distance), batch.documents[row]) for row, distance in pairs]
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+

@@ -1,0 +1,64 @@
+"""Results on stdout: tables for people, JSON for machines; and looking at a place before slow work starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from snuh.errors import InputError
+from snuh.storage import dump_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH_WITHOUT_TERMINAL = 120
+
+
+def print_json(value: object) -> None:
+    """Print one JSON object."""
+    typer.echo(dump_json(value, indent=2))
+
+
+def results_console() -> Console:
+    """Return a console on stdout, of a fixed width where stdout is no terminal and COLUMNS is not set."""
+    from rich.console import Console
+
+    is_free = not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdigit()
+    # Highlighting would colour every number in the texts of documents.
+    return Console(width=WIDTH_WITHOUT_TERMINAL if is_free else None, highlight=False)
+
+
+def print_facts(facts: Sequence[tuple[str, str]]) -> None:
+    """Print names and values in two columns."""
+    from rich.text import Text
+
+    console = results_console()
+    width = max(len(name) for name, _ in facts) + 2
+    for name, value in facts:
+        console.print(Text.assemble((name.ljust(width), "dim"), value), soft_wrap=True)
+
+
+def check_place(path: Path) -> None:
+    """Raise InputError where nothing can be written at `path`, before the work is done for nothing."""
+    ancestor = path.resolve().parent
+    while not os.path.lexists(ancestor):
+        ancestor = ancestor.parent
+    if not ancestor.is_dir():
+        raise InputError(f"cannot write {path}: {ancestor} is not a folder")
+    if not os.access(ancestor, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {path}: the folder {ancestor} is not writable")
+
+
+def first_line(text: str) -> str:
+    """Return the first line with something on it, its spaces evened out."""
+    return next((" ".join(line.split()) for line in text.splitlines() if line.strip()), "")
+
+
+def plural(count: int, noun: str) -> str:
+    """Return '1 document' or '1,234 documents'."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

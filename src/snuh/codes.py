@@ -1,0 +1,93 @@
+"""Packed binary codes: eight bits to a byte, the first bit in the highest place, one row per document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from snuh.errors import InputError
+
+MIN_BITS, MAX_BITS = 8, 512
+BLOCK_PAIRS = 1 << 21  # (query, code) pairs held at once: some tens of megabytes
+
+
+def check_bits(bits: int) -> int:
+    """Return `bits` if codes of that length can be made; InputError if not."""
+    is_whole = isinstance(bits, int | np.integer) and not isinstance(bits, bool)
+    if not is_whole or bits % 8 or not MIN_BITS <= bits <= MAX_BITS:
+        raise InputError(f"bits must be a multiple of 8 from {MIN_BITS} to {MAX_BITS}, got {bits!r}")
+    return int(bits)
+
+
+def check_codes(codes: ArrayLike) -> NDArray[np.uint8]:
+    """Return packed codes as a contiguous uint8 array (documents, bytes); InputError if they are none."""
+    array = np.asarray(codes)
+    if array.dtype != np.uint8 or array.ndim != 2:
+        came = f"{array.dtype} of shape {array.shape}"
+        raise InputError(
+            f"codes must be uint8 of shape (documents, bits / 8), got {came}: pack bits with snuh.codes.pack"
+        )
+    check_bits(array.shape[1] * 8)
+    return np.ascontiguousarray(array)
+
+
+def pack(bits: ArrayLike) -> NDArray[np.uint8]:
+    """Pack a boolean or 0/1 array (documents, bits) into codes (documents, bits / 8)."""
+    array = np.asarray(bits)
+    if array.ndim != 2:
+        raise InputError(f"bits must be an array of shape (documents, bits), got shape {array.shape}")
+    check_bits(array.shape[1])
+    ones = array.astype(bool)
+    if not np.array_equal(ones, array):
+        raise InputError("bits must be 0 or 1, got other values: compare real values with a threshold first")
+    return np.packbits(ones, axis=1)
+
+
+def unpack(codes: ArrayLike, bits: int | None = None) -> NDArray[np.bool_]:
+    """Unpack codes (documents, bytes) into booleans (documents, bits); `bits`, where given, is checked."""
+    packed = check_codes(codes)
+    if bits is not None and check_bits(bits) != packed.shape[1] * 8:
+        raise InputError(f"expected {bits}-bit codes, got {packed.shape[1] * 8}-bit codes")
+    return np.unpackbits(packed, axis=1).view(np.bool_)
+
+
+def hamming(queries: ArrayLike, codes: ArrayLike) -> NDArray[np.uint16]:
+    """Count the differing bits between each query and each code, as (queries, codes)."""
+    left, right = check_codes(queries), check_codes(codes)
+    if left.shape[1] != right.shape[1]:
+        raise InputError(
+            f"the queries have {left.shape[1] * 8} bits and the codes {right.shape[1] * 8}: "
+            "encode both with the same model"
+        )
+    words = _widest_word(left.shape[1])
+    # One column of words at a time keeps the temporary arrays at (queries, codes).
+    left, right = left.view(words), right.view(words)
+    distances = np.zeros((len(left), len(right)), dtype=np.uint16)
+    for column in range(left.shape[1]):
+        differing = np.bitwise_xor.outer(left[:, column], right[:, column])
+        distances += np.bitwise_count(differing)
+    return distances
+
+
+def hamming_blocks(queries: ArrayLike, codes: ArrayLike) -> Iterator[tuple[slice, NDArray[np.uint16]]]:
+    """Yield (rows of queries, their distances to all codes), a bounded number of queries at a time."""
+    left, right = check_codes(queries), check_codes(codes)
+    step = max(1, BLOCK_PAIRS // max(1, len(right)))
+    for start in range(0, len(left), step):
+        block = slice(start, min(start + step, len(left)))
+        yield block, hamming(left[block], right)
+
+
+def count_distances(distances: NDArray[np.uint16], *, bits: int) -> NDArray[np.int64]:
+    """Count, in each row of distances, how many codes lie at distance 0, 1, ... bits, as (rows, bits + 1)."""
+    width = bits + 1
+    keys = distances + (np.arange(len(distances)) * width)[:, None]
+    return np.bincount(keys.ravel(), minlength=len(distances) * width).reshape(-1, width)
+
+
+def _widest_word(width: int) -> np.dtype[np.unsignedinteger]:
+    """Return the widest unsigned integer that divides a row of `width` bytes."""
+    size = next(size for size in (8, 4, 2, 1) if width % size == 0)
+    return np.dtype(f"u{size}")

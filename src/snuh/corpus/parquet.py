@@ -1,0 +1,80 @@
+"""Parquet: column files, read some rows at a time."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snuh.corpus.lines import Meter
+from snuh.corpus.record import quote
+from snuh.corpus.records import Records
+from snuh.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_PER_BATCH = 1024
+
+
+def read_parquet(path: Path, meter: Meter) -> Records:
+    """Yield the rows by column name; columns of bytes (images, say) are left out."""
+    number = 0
+    for batch in _batches(path, meter):
+        odd = [column.name for column in batch.schema if not _is_json(column.type)]
+        for fields in batch.to_pylist():
+            number += 1
+            for name in odd:
+                fields[name] = _to_json(fields[name])
+            yield number, number, fields
+
+
+def _batches(path: Path, meter: Meter) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    done = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            rows = max(file.metadata.num_rows, 1)
+            meter.fraction = lambda: done / rows
+            for batch in file.iter_batches(ROWS_PER_BATCH, columns=_columns(file.schema_arrow, path.name)):
+                yield batch
+                done += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{path.name}: not a Parquet file, or a damaged one ({reason})") from None
+
+
+def _columns(schema: pa.Schema, file: str) -> list[str]:
+    import pyarrow.types as kinds
+
+    repeated = [name for name in schema.names if schema.names.count(name) > 1]
+    if repeated:
+        raise InputError(f"{file}: the column {quote(repeated[0])} is there twice: rename one")
+    tests = (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary)
+    return [column.name for column in schema if not any(test(column.type) for test in tests)]
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    """Tell whether the values of a column are JSON as they come, which spares looking at each."""
+    import pyarrow.types as kinds
+
+    return any(
+        test(kind) for test in (kinds.is_string, kinds.is_large_string, kinds.is_integer, kinds.is_boolean)
+    )
+
+
+def _to_json(value: Any) -> Any:  # Any: whatever Arrow makes of a cell
+    """Turn a cell into JSON: dates as text, NaN as null, nested values likewise."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {str(key): _to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json(item) for item in value]
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -1,0 +1,75 @@
+"""Opening a source by what the user typed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from snuh.corpus.catalog import VARIABLE, find_corpus
+from snuh.corpus.document import TextSource
+from snuh.corpus.folder import FolderSource
+from snuh.corpus.jsonl import read_jsonl
+from snuh.corpus.matrix import MatrixSource, read_matrix
+from snuh.corpus.parquet import read_parquet
+from snuh.corpus.plain import read_plain
+from snuh.corpus.record import FieldNames
+from snuh.corpus.records import Format, RecordSource
+from snuh.corpus.stdin import StdinSource
+from snuh.corpus.table import HEADER_HINT, read_csv, read_tsv
+from snuh.errors import InputError, suggest
+
+FORMATS = {
+    ".jsonl": Format(read_jsonl),
+    ".jsonl.gz": Format(read_jsonl),
+    ".csv": Format(read_csv, hint=HEADER_HINT),
+    ".csv.gz": Format(read_csv, hint=HEADER_HINT),
+    ".tsv": Format(read_tsv, hint=HEADER_HINT),
+    ".tsv.gz": Format(read_tsv, hint=HEADER_HINT),
+    ".txt": Format(read_plain),
+    ".txt.gz": Format(read_plain),
+    ".parquet": Format(read_parquet, place="row"),
+}
+MATRIX_SUFFIX = ".mat"
+SUFFIXES = (*FORMATS, MATRIX_SUFFIX)
+
+
+def open_source(
+    spec: str | Path, *, text_field: str = "text", id_field: str = "id"
+) -> TextSource | MatrixSource:
+    """Open a file, a folder of text files, "-" for standard input, or a corpus by its name in SNUH_DATA.
+
+    The field names serve formats with named fields. Mistakes in the content show when it is iterated.
+    """
+    fields = FieldNames(text_field, id_field)
+    if str(spec) == "-":
+        return StdinSource(fields=fields)
+    path = _locate(str(spec))
+    name = path.name if os.path.exists(spec) else str(spec)
+    if path.is_dir():
+        return FolderSource(path)
+    suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
+    if suffix is None:
+        ending = "".join(path.suffixes[-1:])
+        raise InputError(
+            f"{path}: unknown kind of file{suggest(ending, SUFFIXES)}; "
+            f"a source is a folder, or a file ending in {', '.join(SUFFIXES)}"
+        )
+    if not path.is_file():
+        raise InputError(f'{path} is not a regular file: pipe it in and give "-" as the source')
+    if suffix == MATRIX_SUFFIX:
+        return read_matrix(path, name=name)
+    form = FORMATS[suffix]
+    return RecordSource(path, form, name=name, fields=FieldNames() if form.read is read_plain else fields)
+
+
+def _locate(spec: str) -> Path:
+    if not spec.strip():
+        raise InputError("the source is empty: give a file, a folder, a corpus name, or - for standard input")
+    path = Path(spec)
+    if os.path.exists(spec):  # unlike Path.exists, false for a name that is too long
+        return path
+    is_path = path.name != spec or (spec.endswith(SUFFIXES) and not os.environ.get(VARIABLE))
+    if is_path:
+        near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise InputError(f"{spec}: no such file or folder{suggest(path.name, near)}")
+    return find_corpus(spec, SUFFIXES)

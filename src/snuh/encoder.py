@@ -1,0 +1,195 @@
+"""What every trained method leaves behind: a small feed-forward map and one threshold per bit, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.codes import check_bits, pack
+from snuh.errors import InputError
+
+Activation = Literal["identity", "relu", "tanh", "sigmoid"]
+Floats: TypeAlias = NDArray[np.float32]
+# A scipy sparse matrix or array, or anything NumPy turns into a 2-D array; scipy has no type stubs.
+Rows: TypeAlias = Any
+
+BLOCK_ROWS = 4096
+
+
+def _sigmoid(x: Floats) -> Floats:
+    # Through tanh: no overflow at either end, and no second branch.
+    half = np.float32(0.5)
+    return cast(Floats, half * np.tanh(half * x) + half)
+
+
+def _identity(x: Floats) -> Floats:
+    return x
+
+
+def _relu(x: Floats) -> Floats:
+    return np.maximum(x, np.float32(0))
+
+
+_ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
+    "identity": _identity,
+    "relu": _relu,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One step `activation(x @ weight + bias)`, with weight (inputs, outputs) and bias (outputs,)."""
+
+    weight: Floats
+    bias: Floats
+    activation: Activation = "identity"
+
+    def __post_init__(self) -> None:
+        # Contiguous float32 whatever came in (a torch weight is a transposed view).
+        object.__setattr__(self, "weight", np.ascontiguousarray(self.weight, dtype=np.float32))
+        object.__setattr__(self, "bias", np.ascontiguousarray(self.bias, dtype=np.float32))
+        if self.weight.ndim != 2 or self.bias.shape != self.weight.shape[1:]:
+            raise InputError(
+                "a layer needs weights of shape (inputs, outputs) and as many biases as outputs, "
+                f"got {self.weight.shape} and {self.bias.shape}"
+            )
+        if self.activation not in _ACTIVATIONS:
+            known = ", ".join(get_args(Activation))
+            raise InputError(f"activation must be one of {known}, got {self.activation!r}")
+        _check_finite(self.weight, "weights")
+        _check_finite(self.bias, "biases")
+
+    def __call__(self, X: Rows) -> Floats:
+        """Map rows (documents, inputs), sparse or dense, to (documents, outputs)."""
+        return _ACTIVATIONS[self.activation](np.asarray(X @ self.weight, dtype=np.float32) + self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Layers and a threshold per bit: a bit is set where the last layer's output is above its threshold."""
+
+    layers: tuple[Layer, ...]
+    threshold: Floats
+    unit_rows: bool = False
+    """Whether rows are scaled to unit length first (TF-IDF rows have it already)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        object.__setattr__(self, "threshold", np.ascontiguousarray(self.threshold, dtype=np.float32))
+        if not self.layers:
+            raise InputError("an encoder needs at least one layer, got none")
+        for before, after in zip(self.layers, self.layers[1:], strict=False):
+            if before.weight.shape[1] != after.weight.shape[0]:
+                raise InputError(
+                    f"a layer with {before.weight.shape[1]} outputs cannot feed one with "
+                    f"{after.weight.shape[0]} inputs"
+                )
+        if self.threshold.shape != self.layers[-1].bias.shape:
+            raise InputError(
+                f"an encoder needs one threshold per bit ({len(self.layers[-1].bias)}), "
+                f"got thresholds of shape {self.threshold.shape}"
+            )
+        check_bits(len(self.threshold))
+        _check_finite(self.threshold, "thresholds")
+
+    @property
+    def bits(self) -> int:
+        """The length of the codes."""
+        return len(self.threshold)
+
+    @property
+    def inputs(self) -> int:
+        """The number of columns that a row of features must have."""
+        return int(self.layers[0].weight.shape[0])
+
+    def values(self, X: Rows) -> Floats:
+        """Return the real outputs of the last layer (documents, bits) for sparse or dense rows."""
+        blocks = list(self._value_blocks(X))
+        return np.concatenate(blocks) if blocks else np.zeros((0, self.bits), dtype=np.float32)
+
+    def encode(self, X: Rows) -> NDArray[np.uint8]:
+        """Return the packed codes (documents, bits / 8) for sparse or dense rows."""
+        blocks = [pack(values > self.threshold) for values in self._value_blocks(X)]
+        return np.concatenate(blocks) if blocks else np.zeros((0, self.bits // 8), dtype=np.uint8)
+
+    def _value_blocks(self, X: Rows) -> Iterator[Floats]:
+        rows = self._check_rows(X)
+        for start in range(0, rows.shape[0], BLOCK_ROWS):
+            values = rows[start : start + BLOCK_ROWS]
+            if self.unit_rows:
+                values = _scale_to_unit(values)
+            for layer in self.layers:
+                values = layer(values)
+            yield cast(Floats, values)
+
+    def _check_rows(self, X: Rows) -> Rows:
+        """Return CSR or dense float32 rows with the right number of finite columns."""
+        is_sparse = hasattr(X, "tocsr")
+        rows: Rows = X.tocsr() if is_sparse else np.asarray(X)
+        if rows.ndim != 2 or rows.shape[1] != self.inputs:
+            raise InputError(
+                f"this encoder takes rows with {self.inputs} columns, got an array of shape {rows.shape}: "
+                "use the features it was trained with"
+            )
+        if rows.dtype.kind not in "fiub":
+            raise InputError(f"rows must hold numbers, got {rows.dtype}")
+        rows = rows.astype(np.float32, copy=False)
+        _check_finite(rows.data if is_sparse else rows, "rows")
+        return rows
+
+    def meta(self) -> dict[str, Any]:
+        """Describe what `arrays` leaves out, ready for JSON."""
+        return {"activations": [layer.activation for layer in self.layers], "unit_rows": self.unit_rows}
+
+    def arrays(self) -> dict[str, Floats]:
+        """Name every array of the encoder, for saving."""
+        arrays = {"threshold": self.threshold}
+        for number, layer in enumerate(self.layers):
+            arrays[f"layer{number}.weight"] = layer.weight
+            arrays[f"layer{number}.bias"] = layer.bias
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Encoder:
+        """Build the encoder that `arrays` and `meta` came from; InputError where they do not fit together."""
+        activations = meta.get("activations")
+        if not isinstance(activations, list) or not all(isinstance(name, str) for name in activations):
+            raise InputError(f"an encoder's activations must be a list of names, got {activations!r}")
+        unit_rows = meta.get("unit_rows", False)
+        if not isinstance(unit_rows, bool):
+            raise InputError(f"an encoder's unit_rows must be true or false, got {unit_rows!r}")
+        names = [f"layer{number}.{part}" for number in range(len(activations)) for part in ("weight", "bias")]
+        expected = {"threshold", *names}
+        if set(arrays) != expected:
+            came = ", ".join(sorted(arrays)) or "none"
+            raise InputError(f"expected the arrays {', '.join(sorted(expected))}, got {came}")
+        for name, array in arrays.items():
+            if array.dtype != np.float32:
+                raise InputError(f"the array {name} must be float32, got {array.dtype}")
+        layers = tuple(
+            Layer(
+                arrays[f"layer{number}.weight"], arrays[f"layer{number}.bias"], cast(Activation, activation)
+            )
+            for number, activation in enumerate(activations)
+        )
+        return cls(layers, arrays["threshold"], unit_rows)
+
+
+def _scale_to_unit(rows: Rows) -> Rows:
+    """Scale each row to unit length; a zero row stays as it is."""
+    is_sparse = hasattr(rows, "tocsr")
+    squares = rows.multiply(rows).sum(axis=1) if is_sparse else np.square(rows).sum(axis=1)
+    lengths = np.sqrt(np.asarray(squares, dtype=np.float32)).reshape(-1, 1)
+    scale = np.float32(1) / np.where(lengths > 0, lengths, np.float32(1))
+    return rows.multiply(scale).tocsr() if is_sparse else rows * scale
+
+
+def _check_finite(array: NDArray[Any], what: str) -> None:
+    if not np.isfinite(array).all():
+        raise InputError(f"the {what} must be finite numbers, got NaN or infinity")

@@ -1,0 +1,8 @@
+"""From texts to rows of numbers: TF-IDF as scikit-learn defines it, and checks for rows made elsewhere."""
+
+from __future__ import annotations
+
+from snuh.features.matrix import check_matrix, unit_rows
+from snuh.features.tfidf import TfidfFeatures
+
+__all__ = ["TfidfFeatures", "check_matrix", "unit_rows"]

@@ -1,0 +1,160 @@
+"""From texts to a model in one step: features, then a method, together as one Model."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from snuh.corpus import Document, MatrixSource, TextSource
+from snuh.errors import InputError
+from snuh.features import TfidfFeatures
+from snuh.methods import DEFAULT, make
+from snuh.methods.progress import OnProgress, stage_callback
+from snuh.model import Model
+
+logger = logging.getLogger(__name__)
+
+
+class TextHasher:
+    """Learns codes for texts: `TextHasher(bits=64).fit(texts).encode(texts)`.
+
+    Args:
+        method: a name of `snuh methods`.
+        bits: length of the codes, a multiple of 8.
+        seed: of everything random.
+        features: settings of `TfidfFeatures`, such as `{"max_terms": 20_000}`.
+        parameters: settings of the method, such as `{"neighbors": 20}`.
+
+    Attributes:
+        model_: the fitted `Model`: features and encoder.
+    """
+
+    def __init__(
+        self,
+        method: str = DEFAULT,
+        bits: int = 64,
+        *,
+        seed: int = 0,
+        features: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.method = method
+        self.bits = bits
+        self.seed = seed
+        self.features = dict(features or {})
+        self.parameters = dict(parameters or {})
+        self.model_: Model | None = None
+
+    def fit(self, texts: Iterable[str], *, on_progress: OnProgress | None = None) -> Self:
+        """Learn from texts, read twice (a list, or anything that can be iterated again)."""
+        if isinstance(texts, str):
+            raise InputError("expected a list of texts, got a single text: put it into a list")
+        if isinstance(texts, Iterator):
+            raise InputError("the texts are read twice, so a generator will not do: give a list of texts")
+        return self.fit_source(_Texts(texts), on_progress=on_progress)
+
+    def fit_source(self, source: TextSource | MatrixSource, *, on_progress: OnProgress | None = None) -> Self:
+        """Learn from the documents of a source whose split is train (or that have none).
+
+        The split `val`, where there is one, is held out to choose the epoch; `test` is never read.
+        """
+        estimator = make(self.method, bits=self.bits, seed=self.seed, parameters=self.parameters)
+        estimator.check_parameters()
+        features = None
+        if isinstance(source, MatrixSource):
+            X, X_val = _matrix_rows(source)
+        else:
+            features = _make_features(self.features)
+            X, X_val = _text_rows(source, features, on_progress)
+        estimator.fit(X, X_val=X_val, on_progress=on_progress)
+        self.model_ = Model(
+            encoder=estimator.encoder_,
+            features=features,
+            method=self.method,
+            parameters=estimator.get_params(),
+            training={**estimator.training_, "source": source.name, "versions": _versions()},
+        )
+        return self
+
+    def encode(self, texts: Iterable[str]) -> NDArray[np.uint8]:
+        """Return packed codes (documents, bits / 8)."""
+        return self._fitted().encode(texts)
+
+    def save(self, folder: Path | str) -> None:
+        """Write the model folder that `snuh.load` reads."""
+        self._fitted().save(folder)
+
+    def _fitted(self) -> Model:
+        if self.model_ is None:
+            raise InputError("this hasher has learnt nothing yet: call fit(texts) first")
+        return self.model_
+
+
+class _Texts(TextSource):
+    """Plain texts as a source, numbered from 1."""
+
+    name = "texts"
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
+
+    def documents(self, progress: Any = None) -> Iterator[Document]:
+        for number, text in enumerate(self._texts, start=1):
+            if not isinstance(text, str):
+                raise InputError(f"text {number} must be a string, got {type(text).__name__}")
+            yield Document(str(number), text)
+
+
+def _make_features(settings: Mapping[str, Any]) -> TfidfFeatures:
+    try:
+        return TfidfFeatures(**settings)
+    except TypeError:
+        import inspect
+
+        from snuh.errors import suggest
+
+        known = [name for name in inspect.signature(TfidfFeatures).parameters]
+        unknown = next(name for name in settings if name not in known)
+        raise InputError(
+            f'features have no setting "{unknown}"{suggest(unknown, known)}: they are {", ".join(known)}'
+        ) from None
+
+
+def _text_rows(
+    source: TextSource, features: TfidfFeatures, on_progress: OnProgress | None
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
+    """Read the source twice: once for the vocabulary, once for the rows; raw texts are never kept."""
+    words, rows = stage_callback(on_progress, "words"), stage_callback(on_progress, "rows")
+    features.fit(doc.text for doc in source.documents(words) if doc.split in (None, "train"))
+    is_held: list[bool] = []
+
+    def texts() -> Iterator[str]:
+        for doc in source.documents(rows):
+            if doc.split != "test":
+                is_held.append(doc.split == "val")
+                yield doc.text
+
+    X = features.transform(texts())
+    held = np.array(is_held)
+    empty = int((np.diff(X.indptr) == 0).sum())
+    if empty:
+        logger.warning("%d of %d documents have no known word: they all get one code", empty, X.shape[0])
+    return (X[~held], X[held]) if held.any() else (X, None)
+
+
+def _matrix_rows(source: MatrixSource) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
+    held = source.splits.get("val")
+    return source.splits["train"].X, None if held is None else held.X
+
+
+def _versions() -> dict[str, str]:
+    packages = ("snuh", "numpy", "scipy", "scikit-learn", "torch")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}

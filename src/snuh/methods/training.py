@@ -1,0 +1,189 @@
+"""The loop that every gradient method shares: Adam, clipping, a NaN guard, stopping without labels."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from snuh.encoder import Encoder
+from snuh.errors import SnuhError
+from snuh.methods.progress import EpochReport, OnProgress, Progress
+from snuh.methods.selection import HeldOutScore, Score
+
+logger = logging.getLogger(__name__)
+
+Batch = TypeVar("Batch")
+Stopped = Literal["patience", "epochs", "interrupted"]
+MAX_RECOVERIES = 3
+
+
+class TrainingError(SnuhError):
+    """Training that could not go on."""
+
+
+class Objective(Protocol[Batch]):
+    """What a gradient method hands to `train`."""
+
+    parameters: list[Tensor]
+
+    @property
+    def steps(self) -> int:
+        """Batches in an epoch."""
+        ...
+
+    def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[Batch]:
+        """Draw the batches of one epoch, counted from 0."""
+        ...
+
+    def loss(self, batch: Batch, *, epoch: float) -> Mapping[str, Tensor]:
+        """Return the loss by named parts, each a mean per document; their sum is minimised."""
+        ...
+
+    def encoder(self) -> Encoder:
+        """Return the encoder as it is now."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How to train, whatever the method."""
+
+    epochs: int  # at most
+    patience: int  # epochs without a better held-out score before stopping
+    learning_rate: float  # at the start; it falls linearly to 0 over the epochs if `decay`
+    decay: bool
+    clip: float  # largest norm of a gradient
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The best encoder by held-out score, and how training went."""
+
+    encoder: Encoder
+    score: float
+    alive: bool
+    best_epoch: int
+    stopped: Stopped
+    history: list[EpochReport]
+
+
+@dataclass
+class _Run(Generic[Batch]):
+    objective: Objective[Batch]
+    plan: TrainingPlan
+    score: HeldOutScore
+    rng: np.random.Generator
+    on_progress: OnProgress | None
+    history: list[EpochReport] = field(default_factory=list)
+    best: tuple[Score, int, Encoder] | None = None
+    recoveries: int = 0
+
+    def __post_init__(self) -> None:
+        self.optimizer = torch.optim.Adam(self.objective.parameters, lr=self.plan.learning_rate, fused=True)
+
+    def epochs(self) -> Stopped:
+        for epoch in range(self.plan.epochs):
+            start = time.perf_counter()
+            parts = self._guarded_epoch(epoch)
+            self._finish_epoch(epoch, parts, start)
+            if self._is_stale(epoch):
+                return "patience"
+        return "epochs"
+
+    def _guarded_epoch(self, epoch: int) -> dict[str, float]:
+        """Run an epoch; where the loss stops being finite, go back to its start with a smaller step."""
+        while True:
+            saved = [parameter.detach().clone() for parameter in self.objective.parameters]
+            parts = self._epoch(epoch)
+            if parts is not None:
+                return parts
+            self.recoveries += 1
+            if self.recoveries > MAX_RECOVERIES:
+                raise TrainingError(
+                    f"the loss was not finite in epoch {epoch + 1}, {self.recoveries} times over: "
+                    "use a smaller learning_rate or clip, or check the features for extreme values"
+                )
+            logger.warning("the loss was not finite in epoch %d: trying again with half the step", epoch + 1)
+            with torch.no_grad():
+                for parameter, value in zip(self.objective.parameters, saved, strict=True):
+                    parameter.copy_(value)
+            self.optimizer.state.clear()
+
+    def _epoch(self, epoch: int) -> dict[str, float] | None:
+        totals: dict[str, float] = {}
+        steps = self.objective.steps
+        for step, batch in enumerate(self.objective.batches(self.rng, epoch=epoch)):
+            now = epoch + step / steps
+            parts = self.objective.loss(batch, epoch=now)
+            loss = sum(parts.values(), start=torch.zeros(()))
+            if not math.isfinite(loss.item()):
+                return None
+            self._update(loss, now)
+            for name, value in parts.items():
+                totals[name] = totals.get(name, 0.0) + value.item() / steps
+            if self.on_progress is not None and step % 16 == 0:
+                self.on_progress(Progress("training", now / self.plan.epochs))
+        return totals
+
+    def _update(self, loss: Tensor, now: float) -> None:
+        rate = self.plan.learning_rate * 0.5**self.recoveries
+        if self.plan.decay:
+            rate *= 1.0 - now / self.plan.epochs
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.objective.parameters, self.plan.clip)
+        self.optimizer.step()
+
+    def _finish_epoch(self, epoch: int, parts: dict[str, float], start: float) -> None:
+        encoder = self.objective.encoder()
+        score = self.score(encoder)
+        # A score of living codes beats any score of dead ones.
+        if self.best is None or (score.alive, score.value) > (self.best[0].alive, self.best[0].value):
+            self.best = (score, epoch, encoder)
+        seconds = time.perf_counter() - start
+        report = EpochReport(epoch + 1, parts, score.value, self.best[0].value, score.alive, seconds)
+        self.history.append(report)
+        if self.on_progress is not None:
+            self.on_progress(Progress("training", (epoch + 1) / self.plan.epochs, report))
+
+    def _is_stale(self, epoch: int) -> bool:
+        """Whether enough epochs passed without a better score; epochs of dead codes do not count."""
+        if self.best is None or not self.best[0].alive:
+            return False
+        living = sum(report.alive for report in self.history[self.best[1] + 1 :])
+        return living >= self.plan.patience
+
+
+def train(
+    objective: Objective[Batch],
+    plan: TrainingPlan,
+    *,
+    score: HeldOutScore,
+    rng: np.random.Generator,
+    on_progress: OnProgress | None = None,
+) -> TrainingResult:
+    """Minimise the objective and keep the encoder with the best held-out score.
+
+    Ctrl-C after the first epoch ends training and keeps the best encoder so far.
+    """
+    run = _Run(objective, plan, score, rng, on_progress)
+    try:
+        stopped = run.epochs()
+    except KeyboardInterrupt:
+        if run.best is None:
+            raise
+        stopped = "interrupted"
+    if run.best is None:
+        raise TrainingError(f"epochs must be at least 1, got {plan.epochs}")
+    best, epoch, encoder = run.best
+    return TrainingResult(encoder, best.value, best.alive, epoch + 1, stopped, run.history)

@@ -1,0 +1,187 @@
+"""From feature rows to a trained tree-structured model: graph, forests, edges, training."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from snuh.encoder import Encoder
+from snuh.errors import InputError, suggest
+from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
+from snuh.methods.estimator import HashingEstimator, TrainingData
+from snuh.methods.progress import OnProgress, stage_callback
+from snuh.methods.training import TrainingPlan, TrainingResult, train
+from snuh.methods.tree_objective import Correlation, Edges, TreeObjective, TreeSettings
+from snuh.trees import Sampler, sample_edges
+
+CHOICES = {
+    "sampler": ("depth-first", "star"),
+    "affinity": ("constant", "gaussian"),
+    "correlation": ("encoder", "optimum", "prior", "none"),
+    "threshold": ("half", "median"),
+}
+POSITIVE = (
+    "neighbors",
+    "trees",
+    "alpha",
+    "sigma",
+    "tau",
+    "batch_size",
+    "learning_rate",
+    "epochs",
+    "patience",
+    "clip",
+)
+WHOLE = ("neighbors", "trees", "batch_size", "epochs", "patience", "seed")
+NOT_NEGATIVE = ("beta", "strength", "word_dropout", "warmup", "init_range", "seed")
+BELOW_ONE = ("strength", "word_dropout")
+
+
+@dataclass(frozen=True)
+class Additions:
+    """What a method may add to the paper's graph and objective; nothing by default."""
+
+    neighbor_words: float = 0.0  # weight of explaining a document's words by its neighbour's code
+    graph_of_lsa: bool = False  # the graph joins LSA cosine to the cosine of the rows
+    refresh: int = 0  # epoch before which the graph is built anew, with the learnt means
+
+
+class TreeHasher(HashingEstimator):
+    """Base of the methods whose documents are correlated along forests of a neighbour graph."""
+
+    neighbors: int
+    trees: int
+    sampler: Sampler
+    alpha: float
+    affinity: Literal["constant", "gaussian"]
+    sigma: float
+    strength: float
+    tau: float
+    beta: float
+    correlation: Correlation
+    word_dropout: float
+    warmup: float
+    init_range: float
+    threshold: Literal["half", "median"]
+    batch_size: int
+    learning_rate: float
+    decay: bool
+    epochs: int
+    patience: int
+    clip: float
+
+    @abstractmethod
+    def _additions(self) -> Additions:
+        """What the method adds to the paper's graph and objective."""
+
+    def check_parameters(self) -> None:
+        """Raise InputError where a parameter has no usable value."""
+        super().check_parameters()
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                value = getattr(self, name)
+                options = ", ".join(known)
+                raise InputError(
+                    f'{name} must be one of {options}, got "{value}"{suggest(str(value), known)}'
+                )
+        for name in (*POSITIVE, *NOT_NEGATIVE):
+            value = getattr(self, name)
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float | np.number)
+                or not np.isfinite(value)
+            ):
+                raise InputError(f"{name} must be a number, got {value!r}")
+            if value < 0 or (name in POSITIVE and value == 0):
+                raise InputError(
+                    f"{name} must be {'above 0' if name in POSITIVE else '0 or more'}, got {value}"
+                )
+        for name in WHOLE:
+            if int(getattr(self, name)) != getattr(self, name):
+                raise InputError(f"{name} must be a whole number, got {getattr(self, name)}")
+        for name in BELOW_ONE:
+            if getattr(self, name) >= 1:
+                raise InputError(f"{name} must be below 1, got {getattr(self, name)}")
+
+    def _check_size(self, docs: int) -> None:
+        if docs <= self.neighbors:
+            raise InputError(
+                f"expected more documents than neighbors ({self.neighbors}), got n_samples = {docs}: "
+                "add documents or set neighbors lower"
+            )
+
+    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        rng = np.random.default_rng(self.seed)
+        additions = self._additions()
+        settings = TreeSettings(
+            bits=self.n_bits,
+            tau=self.tau,
+            beta=self.beta,
+            correlation=self.correlation,
+            neighbor_words=additions.neighbor_words,
+            word_dropout=self.word_dropout,
+            refresh=additions.refresh,
+            warmup=self.warmup,
+            init_range=self.init_range,
+            threshold=self.threshold,
+            batch=int(self.batch_size),
+        )
+        beside = [DensePart(data.lsa.unit_values(data.X), 0.5)] if additions.graph_of_lsa else []
+
+        def new_edges(encoder: Encoder) -> Edges:
+            return self._sample_edges(data.X, _with_means(beside, encoder, data.X), rng, None)
+
+        objective = TreeObjective(
+            data.X,
+            self._sample_edges(data.X, beside, rng, on_progress),
+            settings,
+            generator=torch.Generator().manual_seed(int(self.seed)),
+            new_edges=new_edges if additions.refresh else None,
+        )
+        plan = TrainingPlan(
+            epochs=int(self.epochs),
+            patience=int(self.patience),
+            learning_rate=self.learning_rate,
+            decay=self.decay,
+            clip=self.clip,
+        )
+        return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress)
+
+    def _sample_edges(
+        self,
+        X: sparse.csr_matrix,
+        beside: list[DensePart],
+        rng: np.random.Generator,
+        on_progress: OnProgress | None,
+    ) -> Edges:
+        if self.correlation == "none" and not self._additions().neighbor_words:
+            nothing = np.zeros(0, dtype=np.float32)
+            return Edges(np.zeros((0, 2), dtype=np.int32), nothing, nothing)
+        found = nearest_neighbors(
+            X, k=int(self.neighbors), beside=beside, on_progress=stage_callback(on_progress, "graph")
+        )
+        merged = sample_edges(
+            found.adjacency(),
+            trees=int(self.trees),
+            alpha=self.alpha,
+            sampler=self.sampler,
+            rng=rng,
+            on_progress=stage_callback(on_progress, "trees"),
+        )
+        affinity = np.ones_like(merged.similarity)
+        if self.affinity == "gaussian":
+            affinity = gaussian_affinity(merged.similarity, sigma=self.sigma)
+        return Edges(merged.pairs, merged.weight, (self.strength * affinity).astype(np.float32))
+
+
+def _with_means(beside: list[DensePart], encoder: Encoder, X: sparse.csr_matrix) -> list[DensePart]:
+    """Give the means learnt so far half of the similarity; what was there shares the other half."""
+    means = encoder.values(X)
+    means -= means.mean(axis=0)
+    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    return [*(DensePart(part.rows, part.weight / 2) for part in beside), DensePart(means, 0.5)]

@@ -1,0 +1,260 @@
+"""How good codes are: precision by labels, and the health of the bits themselves.
+
+Ties. Many documents share a distance, so the top k is not one list. With c documents strictly closer than the
+distance at the cut (a of them relevant) and t documents at that distance (r of them relevant), the expected
+precision over random orders of the ties is (a + (k - c) r / t) / k. It needs no random numbers, and it is
+what this module reports. Where k is larger than the database, the whole database is the answer: k becomes its
+size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.codes import check_codes, count_distances, hamming_blocks, unpack
+from snuh.errors import InputError
+
+Codes = NDArray[np.uint8]
+Labels = Sequence[Collection[str]]
+
+HEADLINE_CUTOFF = 100
+CUTOFFS = (1, 10, 50, HEADLINE_CUTOFF, 1000)
+RADIUS = 2
+_BLOCK_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class CodeHealth:
+    """What a set of codes looks like without any labels."""
+
+    documents: int
+    bits: int
+    distinct_codes: int
+    biggest_bucket_share: float
+    """The share of documents that have the most common code."""
+    ones_share: tuple[float, ...]
+    """For each bit, the share of documents that set it; 0.5 is balanced."""
+    constant_bits: int
+    """Bits that are the same in every document."""
+    bit_correlation: float | None
+    """Mean absolute correlation over pairs of bits that vary; None where fewer than two do."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the codes can tell documents apart at all.
+
+        At least three distinct codes, fewer than half of the bits constant, and no more than half of the
+        documents on one code. Training that collapsed fails one of the three; a weak model passes all.
+        """
+        return (
+            self.distinct_codes > 2
+            and 2 * self.constant_bits < self.bits
+            and self.biggest_bucket_share <= 0.5
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The scores of codes against labels; a hit is any shared label."""
+
+    precision: Mapping[int, float]
+    """Cut-off -> expected precision, the mean over queries."""
+    radius: int
+    precision_within_radius: float
+    """Mean over queries; a query with no document within the radius counts as 0."""
+    empty_radius_share: float
+    """The share of queries with no document within the radius."""
+    queries: int
+    queries_without_labels: int
+    """Left out of every score above."""
+    health: CodeHealth
+    """Of the database's codes."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values for JSON, with the cut-offs as text keys."""
+        health = asdict(self.health) | {"alive": self.health.alive}
+        precision = {str(cutoff): score for cutoff, score in self.precision.items()}
+        return asdict(self) | {"precision": precision, "health": health}
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceCounts:
+    """How many documents, and how many hits, lie at each distance from each query: (queries, bits + 1)."""
+
+    documents: NDArray[np.int64]
+    hits: NDArray[np.int64] | NDArray[np.float64]
+    """Whole numbers for labels; sums of any other gain where a caller has one."""
+
+
+def evaluate_codes(
+    query_codes: Codes,
+    query_labels: Labels,
+    codes: Codes,
+    labels: Labels,
+    *,
+    cutoffs: Sequence[int] | None = None,
+    radius: int = RADIUS,
+) -> Evaluation:
+    """Score how well the codes of a database answer queries.
+
+    Without `cutoffs`: those of 1, 10, 50, 100 and 1000 that the database can fill, and 100 always.
+    """
+    chosen = _default_cutoffs(len(codes)) if cutoffs is None else tuple(cutoffs)
+    counts = count_by_distance(query_codes, query_labels, codes, labels)
+    within, has_near = _precision_within(counts, radius=radius)
+    return Evaluation(
+        precision={k: float(expected_precision(counts, k=k).mean()) for k in chosen},
+        radius=radius,
+        precision_within_radius=float(within.mean()),
+        empty_radius_share=float(1 - has_near.mean()),
+        queries=len(counts.documents),
+        queries_without_labels=len(query_labels) - len(counts.documents),
+        health=code_health(codes),
+    )
+
+
+def precision_at_k(
+    query_codes: Codes, query_labels: Labels, codes: Codes, labels: Labels, *, k: int = HEADLINE_CUTOFF
+) -> float:
+    """Return the expected precision at k over random orders of ties, averaged over queries with labels."""
+    counts = count_by_distance(query_codes, query_labels, codes, labels)
+    return float(expected_precision(counts, k=k).mean())
+
+
+def count_by_distance(
+    query_codes: Codes, query_labels: Labels, codes: Codes, labels: Labels
+) -> DistanceCounts:
+    """Count documents and hits at each distance from each query; queries without labels are left out."""
+    query_codes, codes = check_codes(query_codes), check_codes(codes)
+    _check_labels(query_labels, query_codes, "query")
+    _check_labels(labels, codes, "database")
+    if not len(codes):
+        raise InputError("the database is empty: precision needs at least one document to find")
+    labelled = np.array([bool(names) for names in query_labels], dtype=bool)
+    if not labelled.any():
+        raise InputError("no query has labels: precision needs queries with at least one label")
+
+    query_matrix, matrix = _label_matrices(query_labels, labels)
+    query_codes, query_matrix = query_codes[labelled], query_matrix[labelled]
+    bits = codes.shape[1] * 8
+    documents = np.empty((len(query_codes), bits + 1), dtype=np.int64)
+    hits = np.empty_like(documents)
+    for block, distances in hamming_blocks(query_codes, codes):
+        documents[block] = count_distances(distances, bits=bits)
+        hits[block] = _count_hits(distances, query_matrix[block] @ matrix.T, bits=bits)
+    return DistanceCounts(documents, hits)
+
+
+def expected_precision(counts: DistanceCounts, *, k: int) -> NDArray[np.float64]:
+    """Return each query's expected precision at k over random orders of ties."""
+    if k < 1:
+        raise InputError(f"a cut-off must be at least 1, got {k}")
+    query = np.arange(len(counts.documents))
+    reached = counts.documents.cumsum(axis=1)
+    hits_reached = counts.hits.cumsum(axis=1)
+    k = min(k, int(reached[0, -1]))
+    cut = (reached >= k).argmax(axis=1)  # the distance of the k-th document
+    tied, tied_hits = counts.documents[query, cut], counts.hits[query, cut]
+    closer, closer_hits = reached[query, cut] - tied, hits_reached[query, cut] - tied_hits
+    return np.asarray((closer_hits + (k - closer) * tied_hits / tied) / k, dtype=np.float64)
+
+
+def code_health(codes: Codes) -> CodeHealth:
+    """Measure distinct codes, balance and correlation of bits."""
+    codes = check_codes(codes)
+    documents, bits = len(codes), codes.shape[1] * 8
+    if not documents:
+        raise InputError("there are no codes to measure: give at least one document")
+    buckets = np.unique(codes.view(f"V{codes.shape[1]}"), return_counts=True)[1]
+    both_set = _count_pairs_set(codes)  # (bits, bits); its diagonal counts the ones of each bit
+    ones = both_set.diagonal()
+    return CodeHealth(
+        documents=documents,
+        bits=bits,
+        distinct_codes=len(buckets),
+        biggest_bucket_share=float(buckets.max() / documents),
+        ones_share=tuple((ones / documents).tolist()),
+        constant_bits=int(((ones == 0) | (ones == documents)).sum()),
+        bit_correlation=_mean_correlation(both_set, documents),
+    )
+
+
+def _default_cutoffs(documents: int) -> tuple[int, ...]:
+    return tuple(k for k in CUTOFFS if k <= documents or k == HEADLINE_CUTOFF)
+
+
+def _check_labels(labels: Labels, codes: Codes, what: str) -> None:
+    if len(labels) != len(codes):
+        raise InputError(
+            f"each {what} document needs its labels: got {len(codes)} codes and {len(labels)} labels"
+        )
+    if any(isinstance(names, str) for names in labels):
+        # A string is a collection of strings too: its letters would silently become the labels.
+        raise InputError(
+            f"each {what} document needs a tuple of labels, got a string: write ('sport',) for one"
+        )
+
+
+def _label_matrices(query_labels: Labels, labels: Labels) -> tuple[Any, Any]:
+    """Return CSR indicators (queries, names) and (documents, names); Any, as scipy has no type stubs."""
+    from scipy.sparse import csr_matrix
+
+    # Sorted, so that nothing depends on the hash seed.
+    known = sorted({name for names in labels for name in names})
+    columns = {name: column for column, name in enumerate(known)}
+
+    def indicators(rows: Labels) -> Any:
+        # A label that no document of the database has can never be a hit.
+        found = [sorted({columns[name] for name in names if name in columns}) for names in rows]
+        indptr = np.cumsum([0, *map(len, found)])
+        indices = np.array([column for row in found for column in row], dtype=np.int64)
+        ones = np.ones(len(indices), dtype=np.int32)
+        return csr_matrix((ones, indices, indptr), shape=(len(rows), len(columns)))
+
+    return indicators(query_labels), indicators(labels)
+
+
+def _count_hits(distances: NDArray[np.uint16], shared: Any, *, bits: int) -> NDArray[np.int64]:
+    """Count hits by distance, for `shared`, the sparse (queries, documents) number of shared labels."""
+    rows = np.repeat(np.arange(len(distances)), np.diff(shared.indptr))
+    keys = distances[rows, shared.indices] + rows * (bits + 1)
+    return np.bincount(keys, minlength=len(distances) * (bits + 1)).reshape(-1, bits + 1)
+
+
+def _precision_within(
+    counts: DistanceCounts, *, radius: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return each query's precision within the radius (0 where nothing is there) and whether anything is."""
+    if radius < 0:
+        raise InputError(f"the radius must be 0 or more, got {radius}")
+    near = counts.documents[:, : radius + 1].sum(axis=1)
+    hits = counts.hits[:, : radius + 1].sum(axis=1)
+    return hits / np.maximum(near, 1), near > 0
+
+
+def _count_pairs_set(codes: Codes) -> NDArray[np.float64]:
+    """Count, for each pair of bits, the documents that set both."""
+    bits = codes.shape[1] * 8
+    both_set = np.zeros((bits, bits))
+    for start in range(0, len(codes), _BLOCK_ROWS):
+        ones = unpack(codes[start : start + _BLOCK_ROWS]).astype(np.float32)
+        both_set += ones.T @ ones  # exact: counts within a block stay far below 2**24
+    return both_set
+
+
+def _mean_correlation(both_set: NDArray[np.float64], documents: int) -> float | None:
+    ones_share = both_set.diagonal() / documents
+    variance = ones_share * (1 - ones_share)
+    varies = variance > 0
+    if varies.sum() < 2:
+        return None
+    covariance = both_set / documents - np.outer(ones_share, ones_share)
+    deviation = np.sqrt(variance[varies])
+    correlation = covariance[np.ix_(varies, varies)] / np.outer(deviation, deviation)
+    pairs = np.triu_indices(len(correlation), k=1)
+    return float(np.abs(correlation[pairs]).mean())

@@ -1,0 +1,203 @@
+"""A trained model: features and encoder together, saved as a folder, loaded without torch.
+
+The folder holds `model.json` (what it is, how it was trained, a checksum of each file and of itself),
+`encoder.safetensors` (the arrays) and, where the model takes texts, `vocabulary.json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.encoder import Encoder, Rows
+from snuh.errors import InputError, ModelError, SnuhError
+from snuh.features import TfidfFeatures
+from snuh.storage import (
+    ENCODER_FILE,
+    MANIFEST_FILE,
+    MODEL_FORMAT,
+    VOCABULARY_FILE,
+    dump_json,
+    load_arrays,
+    read_json,
+    replace_folder,
+    save_arrays,
+    sha256,
+    whole_folder,
+    write_json,
+)
+
+FORMAT_VERSION = 1
+BATCH_TEXTS = 2048
+
+
+@dataclass(eq=False)
+class Model:
+    """What turns texts (or, without `features`, precomputed rows) into codes."""
+
+    encoder: Encoder
+    features: TfidfFeatures | None = None
+    method: str = "unknown"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.features is not None and len(self.features.terms) != self.encoder.inputs:
+            raise InputError(
+                f"the vocabulary has {len(self.features.terms)} terms and the encoder {self.encoder.inputs} "
+                "inputs: they must come from the same training"
+            )
+
+    @property
+    def bits(self) -> int:
+        """The length of the codes."""
+        return self.encoder.bits
+
+    def encode(self, documents: Iterable[str] | Rows) -> NDArray[np.uint8]:
+        """Return packed codes (documents, bits / 8); texts may come from a generator, read in batches."""
+        codes = [self.encoder.encode(rows) for rows in self._rows(documents)]
+        return np.concatenate([np.zeros((0, self.bits // 8), dtype=np.uint8), *codes])
+
+    def values(self, documents: Iterable[str] | Rows) -> NDArray[np.float32]:
+        """Return the real values (documents, bits) that the thresholds turn into bits."""
+        values = [self.encoder.values(rows) for rows in self._rows(documents)]
+        return np.concatenate([np.zeros((0, self.bits), dtype=np.float32), *values])
+
+    def save(self, folder: Path | str) -> None:
+        """Write the model folder; an older model there is replaced once the new one is complete."""
+        replace_folder(folder, self._write)
+
+    def _rows(self, documents: Iterable[str] | Rows) -> Iterator[Rows]:
+        if self.features is None:
+            if _looks_like_texts(documents):
+                raise InputError("this model takes rows of features, got texts: it was trained on a matrix")
+            yield documents
+            return
+        if isinstance(documents, str):
+            raise InputError("expected a list of texts, got a single text: put it into a list")
+        shape = getattr(documents, "shape", (0,))
+        if len(shape) != 1:
+            raise InputError(f"this model takes texts, got an array of shape {shape}")
+        texts = _checked_texts(documents)
+        while batch := list(islice(texts, BATCH_TEXTS)):
+            yield self.features.transform(batch)
+
+    def _write(self, folder: Path) -> None:
+        save_arrays(folder / ENCODER_FILE, self.encoder.arrays())
+        if self.features is not None:
+            write_json(folder / VOCABULARY_FILE, self.features.to_json())
+        manifest = {
+            "format": MODEL_FORMAT,
+            "format_version": FORMAT_VERSION,
+            "method": self.method,
+            "bits": self.bits,
+            "encoder": self.encoder.meta(),
+            "parameters": self.parameters,
+            "training": self.training,
+            "files": {file.name: _fingerprint(file) for file in sorted(folder.iterdir())},
+        }
+        write_json(folder / MANIFEST_FILE, manifest | {"sha256": _manifest_sha256(manifest)}, indent=2)
+
+
+def load(folder: Path | str) -> Model:
+    """Load a model folder; ModelError where it is missing, damaged, changed by hand, or too new."""
+    path = whole_folder(folder)
+    if not path.is_dir():
+        raise ModelError(f'there is no model folder {folder}: make one with "snuh fit"')
+    try:
+        manifest = _read_manifest(path)
+        _check_files(path, manifest["files"])
+        encoder = _load_encoder(path / ENCODER_FILE, manifest)
+        takes_texts = VOCABULARY_FILE in manifest["files"]
+        features = _load_features(path / VOCABULARY_FILE) if takes_texts else None
+        return Model(encoder, features, manifest["method"], manifest["parameters"], manifest["training"])
+    except InputError as error:
+        raise ModelError(f"{error}; restore {path} from a copy, or train again") from error
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    """Return model.json once its format, version, checksum and types are right."""
+    path = folder / MANIFEST_FILE
+    if not path.is_file():
+        raise ModelError(
+            f'{folder} is not a snuh model: it holds no {MANIFEST_FILE}; make one with "snuh fit"'
+        )
+    manifest = read_json(path)
+    if not isinstance(manifest, dict) or manifest.get("format") != MODEL_FORMAT:
+        raise ModelError(f'{path} does not describe a snuh model: expected "format": "{MODEL_FORMAT}"')
+    version = manifest.get("format_version")
+    if type(version) is not int or version != FORMAT_VERSION:
+        advice = "upgrade snuh" if isinstance(version, int) and version > FORMAT_VERSION else "train again"
+        raise ModelError(f"{path} has format version {version!r}, this snuh reads {FORMAT_VERSION}: {advice}")
+    if manifest.pop("sha256", None) != _manifest_sha256(manifest):
+        raise InputError(f"{path} was changed after saving (its checksum differs)")
+    kinds = {"method": str, "bits": int, "encoder": dict, "parameters": dict, "training": dict, "files": dict}
+    for name, kind in kinds.items():
+        if not isinstance(manifest.get(name), kind):
+            raise InputError(f"{path} lacks a valid {name!r}")
+    return manifest
+
+
+def _check_files(folder: Path, files: Mapping[str, Any]) -> None:
+    """Compare the listed files with what is there; only the names that this module writes are ever opened."""
+    if not {ENCODER_FILE} <= set(files) <= {ENCODER_FILE, VOCABULARY_FILE}:
+        raise InputError(
+            f"{folder / MANIFEST_FILE} lists the wrong files: {', '.join(sorted(files)) or 'none'}"
+        )
+    for name, expected in files.items():
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{path} is missing")
+        size = path.stat().st_size
+        if not isinstance(expected, dict) or size != expected.get("bytes"):
+            wanted = expected.get("bytes") if isinstance(expected, dict) else None
+            raise InputError(f"{path} should have {wanted} bytes and has {size}")
+        if sha256(path) != expected.get("sha256"):
+            raise InputError(f"{path} was changed after saving (its checksum differs)")
+
+
+def _load_encoder(path: Path, manifest: Mapping[str, Any]) -> Encoder:
+    arrays = load_arrays(path)
+    try:
+        encoder = Encoder.from_arrays(arrays, manifest["encoder"])
+    except InputError as error:
+        raise InputError(f"{path} is unusable: {error}") from error
+    if encoder.bits != manifest["bits"]:
+        raise InputError(f"{path} makes {encoder.bits}-bit codes, {MANIFEST_FILE} says {manifest['bits']}")
+    return encoder
+
+
+def _load_features(path: Path) -> TfidfFeatures:
+    content = read_json(path)
+    try:
+        return TfidfFeatures.from_json(content)
+    except SnuhError as error:
+        raise InputError(f"{path} is unusable: {error}") from error
+
+
+def _fingerprint(file: Path) -> dict[str, Any]:
+    return {"sha256": sha256(file), "bytes": file.stat().st_size}
+
+
+def _manifest_sha256(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(dump_json(manifest).encode()).hexdigest()
+
+
+def _looks_like_texts(documents: object) -> bool:
+    if isinstance(documents, str):
+        return True
+    return isinstance(documents, list | tuple) and bool(documents) and isinstance(documents[0], str)
+
+
+def _checked_texts(documents: Iterable[object]) -> Iterator[str]:
+    for number, text in enumerate(documents, start=1):
+        if not isinstance(text, str):
+            raise InputError(f"text {number} must be a string, got {type(text).__name__}")
+        yield text

@@ -1,0 +1,62 @@
+"""Running the command line: in this process for speed, or as a real one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from snuh.cli.app import app
+
+SOURCES = Path(__file__).parents[2] / "src"
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def complaints(self) -> list[str]:
+        """The lines of stderr that are neither progress nor warnings."""
+        lines = [line for line in self.stderr.splitlines() if line.startswith("snuh: ")]
+        return [line for line in lines if not line.startswith("snuh: warning: ")]
+
+
+def run(*arguments: object, stdin: str | None = None) -> Ran:
+    """Run in this process; a bug is raised as it is."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables for a real process, small and without the caller's terminal."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return kept | {"PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
+
+
+def run_process(*arguments: object, stdin: str = "") -> Ran:
+    """Run as a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "snuh.cli", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=120,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder with its bytes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }

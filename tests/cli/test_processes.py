@@ -1,0 +1,150 @@
+"""What only a real process shows: imports, speed, Ctrl-C, broken pipes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import snuh
+from tests.cli.running import environment, run_process
+
+# Fails the process the moment anything imports what only training may need.
+GUARD = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "sklearn"):
+            raise AssertionError("imported " + name)
+sys.meta_path.insert(0, Refuse())
+from snuh.cli import main
+main()
+"""
+
+
+def run_guarded(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", GUARD, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=120,
+    )
+
+
+def test_only_training_imports_torch_and_scikit_learn(fitted: Path, world: Path, tmp_path: Path) -> None:
+    commands: list[tuple[object, ...]] = [
+        ("--help",),
+        ("fit", "--help"),
+        ("methods",),
+        ("encode", fitted, world, "--out", tmp_path / "codes.parquet"),
+        ("evaluate", fitted, world),
+        ("search", world, "t1word1", "--model", fitted),
+    ]
+    for command in commands:
+        done = run_guarded(*command)
+        assert done.returncode == 0, done.stderr
+    # The guard can fail: training does import them.
+    assert "AssertionError: imported" in run_guarded("fit", world, "--out", tmp_path / "m").stderr
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ("numpy", "scipy", "torch", "sklearn", "numba", "pyarrow")
+    program = f"import sys, snuh.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_help_answers_in_half_a_second() -> None:
+    def seconds() -> float:
+        started = time.perf_counter()
+        assert run_process("--help").code == 0
+        return time.perf_counter() - started
+
+    # The best of a few: other work on the machine makes it slower, nothing makes it faster.
+    assert min(seconds() for _ in range(5)) < 0.5
+
+
+def start_fit(source: object, out: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "snuh.cli", "fit", str(source), "--out", str(out), "--bits", "16", *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        # A test run in the background ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def test_ctrl_c_keeps_the_best_model_so_far(world: Path, tmp_path: Path) -> None:
+    endless = ("--set", "epochs=100000", "--set", "patience=100000")
+    with start_fit(world, tmp_path / "model", *endless) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("epoch 2/"):
+                break
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "snuh: interrupted: the best model so far is kept" in stderr
+    assert "Traceback" not in stderr
+    assert "(interrupted)" in stdout
+    model = snuh.load(tmp_path / "model")
+    assert model.training["stopped"] == "interrupted"
+    assert model.training["epochs"] >= 2
+
+
+def test_ctrl_c_before_anything_was_learnt_writes_nothing(tmp_path: Path) -> None:
+    with start_fit("-", tmp_path / "model") as process:
+        assert process.stdin is not None
+        # More than a pipe holds: once it is written, the process is reading, and waits for an end.
+        process.stdin.write('{"text": "some words"}\n' * 50_000)
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+        stdout, stderr = process.communicate()
+    assert process.returncode == 130, stderr
+    assert stdout == ""
+    assert stderr == (
+        "snuh: interrupted before the first epoch was done: nothing was learnt, nothing is written\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_is_no_error(fitted: Path, world: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    commands: list[tuple[object, ...]] = [("methods",), ("methods", "--json"), ("evaluate", fitted, world)]
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "snuh.cli", *map(str, command)],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            timeout=60,
+        )
+        assert done.stderr == ""
+    os.close(writing)
+
+
+def test_a_bug_exits_1_with_its_traceback() -> None:
+    program = (
+        "import snuh.methods as m; from snuh.cli import main; import sys\n"
+        "m.METHODS = None\nsys.argv = ['snuh', 'methods']\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), timeout=60
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr

@@ -1,0 +1,163 @@
+"""The same checks over every method of the registry: adding a row to the table runs them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from snuh.errors import InputError
+from snuh.methods import METHODS, info, make, method_class
+from snuh.metrics import code_health, precision_at_k
+from snuh.model import Model, load
+
+TOPICS, DOCS, TERMS = 5, 400, 300
+QUICK = {"epochs": 12, "neighbors": 8, "trees": 4, "batch_size": 32}
+
+
+def planted_topics(seed: int, docs: int = DOCS) -> tuple[sparse.csr_matrix, list[tuple[str, ...]]]:
+    """Documents of 30 words, most of them from the topic's own tenth of the vocabulary; unit rows."""
+    rng = np.random.default_rng(seed)
+    topics = rng.integers(0, TOPICS, docs)
+    dense = np.zeros((docs, TERMS), dtype=np.float32)
+    for row, topic in enumerate(topics):
+        own = rng.integers(topic * 30, topic * 30 + 30, 20)
+        other = rng.integers(0, TERMS, 10)
+        np.add.at(dense[row], np.concatenate([own, other]), 1.0)
+    dense /= np.linalg.norm(dense, axis=1, keepdims=True)
+    return sparse.csr_matrix(dense), [(str(topic),) for topic in topics]
+
+
+def fitted(name: str, bits: int = 16, seed: int = 0, **changes: Any) -> Any:
+    X, _ = planted_topics(1)
+    return make(name, bits=bits, seed=seed, parameters={**QUICK, **changes}).fit(X)
+
+
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+@every_method
+def test_learns_planted_topics_far_better_than_random_codes(name: str) -> None:
+    X, labels = planted_topics(1)
+    X_test, test_labels = planted_topics(2, docs=100)
+    model = fitted(name)
+    precision = precision_at_k(model.transform(X_test), test_labels, model.transform(X), labels, k=20)
+    assert precision > 0.8  # chance is 0.2
+    assert code_health(model.transform(X)).alive
+
+
+@every_method
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(name: str) -> None:
+    X, _ = planted_topics(1)
+    codes = [fitted(name, seed=seed, epochs=3).transform(X) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(codes[0], codes[1])
+    assert (codes[0] != codes[2]).any()
+
+
+@every_method
+def test_saved_and_loaded_models_give_the_same_bits(name: str, tmp_path: Path) -> None:
+    X, _ = planted_topics(1)
+    estimator = fitted(name, epochs=3)
+    Model(estimator.encoder_, method=name).save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").encode(X), estimator.transform(X))
+
+
+@every_method
+def test_batch_size_of_encoding_does_not_matter(name: str) -> None:
+    X, _ = planted_topics(1)
+    estimator = fitted(name, epochs=3)
+    one_by_one = np.concatenate([estimator.transform(X[row]) for row in range(50)])
+    np.testing.assert_array_equal(one_by_one, estimator.transform(X)[:50])
+
+
+@every_method
+def test_sparse_and_dense_rows_give_the_same_bits(name: str) -> None:
+    X, _ = planted_topics(1)
+    estimator = fitted(name, epochs=3)
+    np.testing.assert_array_equal(estimator.transform(X.toarray()), estimator.transform(X))
+
+
+@every_method
+def test_the_length_of_a_row_does_not_change_its_code(name: str) -> None:
+    X, _ = planted_topics(1)
+    scaled = sparse.csr_matrix(sparse.diags(np.random.default_rng(0).uniform(0.5, 20, DOCS)) @ X)
+    estimator = make(name, bits=16, seed=0, parameters={**QUICK, "epochs": 2}).fit(scaled)
+    np.testing.assert_array_equal(estimator.transform(scaled), estimator.transform(X))
+
+
+@every_method
+def test_clone_and_pipeline_work(name: str) -> None:
+    X, _ = planted_topics(1)
+    estimator = make(name, bits=16, seed=0, parameters={**QUICK, "epochs": 2})
+    copy = clone(estimator)
+    assert copy.get_params() == estimator.get_params()
+    codes = make_pipeline(Normalizer(), copy).fit_transform(X)
+    assert codes.shape == (DOCS, 2)
+    assert codes.dtype == np.uint8
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_bits": 20}, "bits must be a multiple of 8 from 8 to 512, got 20"),
+        ({"epochs": 0}, "epochs must be above 0, got 0"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number, got 'fast'"),
+        ({"batch_size": 1.5}, "batch_size must be a whole number, got 1.5"),
+        ({"neighbors": DOCS}, "expected more documents than neighbors"),
+        ({"seed": -1}, "seed must be 0 or more, got -1"),
+    ],
+)
+def test_bad_parameters_are_refused(name: str, changes: dict[str, Any], message: str) -> None:
+    X, _ = planted_topics(1)
+    estimator = method_class(name)(**changes)
+    with pytest.raises(InputError, match=message):
+        estimator.fit(X)
+
+
+@every_method
+def test_has_a_docs_page_with_its_paper(name: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "methods" / f"{name}.md"
+    assert str(info(name).year) in page.read_text()
+
+
+@every_method
+def test_empty_and_equal_corpora_are_refused(name: str) -> None:
+    estimator = make(name, bits=8, seed=0, parameters=QUICK)
+    with pytest.raises(InputError, match="all 30 documents are empty"):
+        estimator.fit(sparse.csr_matrix((30, 5), dtype=np.float32))
+    with pytest.raises(InputError, match="all 30 documents are equal"):
+        estimator.fit(np.ones((30, 5)))
+
+
+@every_method
+def test_empty_documents_among_others_get_one_code(name: str) -> None:
+    X, _ = planted_topics(1)
+    X = sparse.vstack([X, sparse.csr_matrix((5, TERMS), dtype=np.float32)]).tocsr()
+    codes = make(name, bits=16, seed=0, parameters={**QUICK, "epochs": 2}).fit(X).transform(X)
+    assert len(np.unique(codes[-5:], axis=0)) == 1
+
+
+@parametrize_with_checks(
+    [method_class(name)(n_bits=8, neighbors=3, trees=2, epochs=2, batch_size=16) for name in METHODS]
+)
+@pytest.mark.filterwarnings("ignore::snuh.methods.estimator.DeadCodesWarning")
+def test_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_an_unknown_method_suggests_the_nearest() -> None:
+    with pytest.raises(InputError, match=r'unknown method "snuh-pls" \(did you mean "snuh-plus"\?\)'):
+        info("snuh-pls")
+
+
+def test_an_unknown_parameter_suggests_the_nearest() -> None:
+    with pytest.raises(InputError, match=r'has no parameter "neighbours" \(did you mean "neighbors"\?\)'):
+        make("snuh", bits=16, seed=0, parameters={"neighbours": 3})

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from snuh.features import TfidfFeatures, tfidf
+from snuh.features.words import DEFAULT_PATTERN
+
+MANY_LANGUAGES = [
+    "今天天气很好,我们去公园散步。 今天 天气 很好",
+    "مُحَمَّد كَتَبَ رِسَالَةً طويلة، كتب رسالة",  # combining marks split words for the pattern
+    "İstanbul'da IŞIK ışık İĞDE iğde DİYARBAKIR",  # lower() of İ is two characters
+    "Die Straße ist größer als STRASSE; Füße, ẞ und ß",
+    "ΟΔΥΣΣΕΥΣ ὈΔΥΣΣΕΎΣ Σ ΣΑΣ. ΣΑΣ",  # the final sigma has its own lower case
+    "emoji 👩‍👩‍👧 party 🎉party🎉 ok👍🏽ok x🎈",
+    "snake_case __init__ _ a_ 9 42 ４２ ²³ ½¼ Ⅷ",
+    "हिन्दी में लिखा हुआ पाठ हिन्दी",
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𐐀𐐨 beyond the BMP",
+    "tab\tnew\nline\x00nul\x1cfs\x85nel\u2028ls \ud800lone surrogate\udfff",
+    "K and Å: Kelvin and Ångström signs",
+    "",
+    " . ! a b c",
+    "the the the and of",
+]
+
+
+def both(texts: list[str], **options: Any) -> tuple[TfidfFeatures, TfidfVectorizer]:
+    base = {"max_terms": 100_000, "min_df": 1, "max_df": 1.0, "stop_words": None, "sublinear_tf": True}
+    options = {**base, **options}
+    theirs = {("max_features" if name == "max_terms" else name): value for name, value in options.items()}
+    return TfidfFeatures(**options).fit(texts), TfidfVectorizer(**theirs).fit(texts)
+
+
+def assert_same_rows(ours: Any, theirs: Any) -> None:
+    theirs = theirs.tocsr()
+    theirs.sort_indices()
+    assert ours.shape == theirs.shape
+    assert ours.dtype == np.float32 and ours.indices.dtype == np.int32
+    np.testing.assert_array_equal(ours.indptr, theirs.indptr)
+    np.testing.assert_array_equal(ours.indices, theirs.indices)
+    np.testing.assert_allclose(ours.data, theirs.data, rtol=2e-7)  # float32 of the same float64
+
+
+@pytest.fixture(params=["python", "scanner"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Count with Python's own tools or with machine code, whatever the size of the input."""
+    import_module("snuh.features.scanner")  # once it is there, it is used for small inputs too
+    if request.param == "python":
+        monkeypatch.setattr(tfidf, "is_scanner_worthwhile", lambda characters: False)
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"lowercase": False},
+        {"sublinear_tf": False},
+        {"min_df": 2},
+        {"max_df": 0.15},
+        {"min_df": 0.1, "max_df": 3},
+        {"stop_words": "english"},
+        {"stop_words": ["straße", "今天"]},
+        {"token_pattern": r"(?u)\b\w+\b"},
+        {"token_pattern": r"\S+"},
+        {"token_pattern": r"(\w)\w*"},
+    ],
+    ids=str,
+)
+def test_every_language_and_setting_gives_the_vocabulary_and_rows_of_scikit_learn(
+    options: dict[str, Any], way: str
+) -> None:
+    ours, theirs = both(MANY_LANGUAGES, **options)
+    assert ours.terms == theirs.get_feature_names_out().tolist()
+    np.testing.assert_allclose(ours.idf, theirs.idf_, rtol=1e-15)
+    assert_same_rows(ours.transform(MANY_LANGUAGES), theirs.transform(MANY_LANGUAGES))
+    unseen = [text[::-1] for text in MANY_LANGUAGES]
+    assert_same_rows(ours.transform(unseen), theirs.transform(unseen))
+
+
+# Few letters, so that words repeat; of each kind that needs care.
+tricky = st.text(alphabet="abABzZ09_ .-\n\x00éÉßẞİıΣσςاًُ今天👍🏽\u200d𐐀ǅ\ud800", max_size=40)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts=st.lists(tricky | st.text(max_size=20), min_size=1, max_size=6), lowercase=st.booleans())
+def test_any_text_gives_the_rows_of_scikit_learn_both_ways(texts: list[str], lowercase: bool) -> None:
+    from snuh.features.counts import TermReader
+    from snuh.features.scanner import TermScanner
+    from snuh.features.words import word_splitter
+
+    texts = ["always here", *texts]
+    ours, theirs = both(texts, lowercase=lowercase)
+    assert ours.terms == theirs.get_feature_names_out().tolist()
+    assert_same_rows(ours.transform(texts), theirs.transform(texts))
+    reader = TermReader(ours.terms, split=word_splitter(DEFAULT_PATTERN, lowercase=lowercase))
+    scanner = TermScanner(ours.terms, lowercase=lowercase)
+    by_python, by_scanner = reader.count(texts), scanner.count(texts)
+    np.testing.assert_array_equal(by_python.indptr, by_scanner.indptr, strict=True)
+    np.testing.assert_array_equal(by_python.indices, by_scanner.indices, strict=True)
+    np.testing.assert_array_equal(by_python.counts, by_scanner.counts, strict=True)
+
+
+def test_max_terms_keeps_the_most_frequent_terms_like_scikit_learn() -> None:
+    # Word i occurs i times, so there are no ties.
+    texts = [" ".join(f"word{number:02}" for number in range(40) if number > text) for text in range(39)]
+    ours, theirs = both(texts, max_terms=7)
+    assert len(ours.terms) == 7
+    assert ours.terms == theirs.get_feature_names_out().tolist()
+
+
+def test_equally_frequent_terms_are_chosen_by_the_alphabet() -> None:
+    features = TfidfFeatures(max_terms=3, min_df=1, max_df=1.0, stop_words=None)
+    assert features.fit(["delta beta alpha", "gamma delta omega"]).terms == ["alpha", "beta", "delta"]
+
+
+@pytest.mark.skipif("SNUH_DATA" not in os.environ, reason="SNUH_DATA names no folder with corpora")
+@pytest.mark.parametrize("name", ["ng20", "agnews", "reuters"])
+def test_real_corpora_give_the_rows_of_scikit_learn(name: str) -> None:
+    path = Path(os.environ["SNUH_DATA"]) / f"{name}.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"SNUH_DATA has no {name}.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line, _ in zip(lines, range(1500), strict=False)]
+    ours, theirs = both(texts, min_df=2, max_df=0.5, stop_words="english")
+    assert ours.terms == theirs.get_feature_names_out().tolist()
+    assert_same_rows(ours.transform(texts), theirs.transform(texts))

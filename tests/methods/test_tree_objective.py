@@ -1,0 +1,219 @@
+"""The fast sparse objective equals the readable dense one, and its estimates are unbiased."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from snuh.methods.layers import sparse_linear, word_log_likelihood, word_sets
+from snuh.methods.tree_objective import Edges, TreeBatch, TreeObjective, TreeSettings
+from tests.reference.dense_snuh import DenseSNUH
+
+DOCS, TERMS, BITS = 30, 50, 8
+
+
+def unit_rows(seed: int, docs: int = DOCS) -> sparse.csr_matrix:
+    X = sparse.random(docs, TERMS, density=0.2, format="csr", dtype=np.float32, random_state=seed)
+    X.sort_indices()
+    lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
+    return sparse.csr_matrix(sparse.diags(1 / np.maximum(lengths, 1e-9)) @ X, dtype=np.float32)
+
+
+def some_edges(seed: int, count: int = 40) -> Edges:
+    rng = np.random.default_rng(seed)
+    pairs = np.array([rng.choice(DOCS, 2, replace=False) for _ in range(count)], dtype=np.int32)
+    return Edges(
+        pairs,
+        rng.uniform(0.1, 1, count).astype(np.float32),
+        rng.uniform(0.3, 0.99, count).astype(np.float32),
+    )
+
+
+def settings(**changes: object) -> TreeSettings:
+    base = TreeSettings(
+        bits=BITS,
+        tau=0.3,
+        beta=0.7,
+        correlation="encoder",
+        neighbor_words=0.0,
+        word_dropout=0.0,
+        refresh=0,
+        warmup=0.0,
+        init_range=0.3,
+        threshold="half",
+        batch=16,
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def objective(seed: int = 0, **changes: object) -> TreeObjective:
+    generator = torch.Generator().manual_seed(seed)
+    return TreeObjective(unit_rows(1), some_edges(2), settings(**changes), generator=generator)
+
+
+def dense_twin(fast: TreeObjective) -> DenseSNUH:
+    chosen = fast.settings
+    twin = DenseSNUH(TERMS, BITS, tau=chosen.tau, beta=chosen.beta, correlation=chosen.correlation)
+    weight, bias = fast.weight.detach(), fast.bias.detach()
+    with torch.no_grad():
+        twin.mean.weight.copy_(weight[:, :BITS].t())
+        twin.mean.bias.copy_(bias[:BITS])
+        twin.deviation.weight.copy_(weight[:, BITS : 2 * BITS].t())
+        twin.deviation.bias.copy_(bias[BITS : 2 * BITS])
+        if chosen.correlation == "encoder":
+            part = weight[:, 2 * BITS :].t()
+            twin.pair.weight.copy_(torch.cat([part, part], dim=1))
+            twin.pair.bias.copy_(2 * bias[2 * BITS :])  # the fast one adds it for each of the two documents
+        twin.decoder.weight.copy_(fast.embedding.detach())
+        twin.decoder.bias.copy_(fast.word_bias.detach())
+    return twin
+
+
+@pytest.mark.parametrize("correlation", ["encoder", "optimum", "prior", "none"])
+def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: str) -> None:
+    fast = objective(correlation=correlation)
+    twin = dense_twin(fast)
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    state = fast.generator.get_state()
+    noise = torch.randn((len(batch.documents), BITS), generator=fast.generator)
+    fast.generator.set_state(state)
+
+    dense = torch.from_numpy(fast.X.toarray())
+    expected = twin.loss(
+        dense[batch.documents],
+        dense[batch.pairs[:, 0]],
+        dense[batch.pairs[:, 1]],
+        noise=noise,
+        weight=batch.weight,
+        t=batch.prior,
+        edges_per_document=len(fast.edges.pairs) / DOCS,
+    )
+    loss = sum(fast.loss(batch, epoch=5.0).values())
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
+
+    loss.backward()
+    expected.backward()
+    close = {"rtol": 1e-3, "atol": 2e-5}
+    torch.testing.assert_close(fast.weight.grad[:, :BITS], twin.mean.weight.grad.t(), **close)
+    torch.testing.assert_close(fast.weight.grad[:, BITS : 2 * BITS], twin.deviation.weight.grad.t(), **close)
+    torch.testing.assert_close(fast.bias.grad[:BITS], twin.mean.bias.grad, **close)
+    torch.testing.assert_close(fast.embedding.grad, twin.decoder.weight.grad, **close)
+    torch.testing.assert_close(fast.word_bias.grad, twin.decoder.bias.grad, **close)
+    if correlation == "encoder":
+        # The dense encoder has one weight for each place of the pair; the fast one their sum.
+        both = twin.pair.weight.grad[:, :TERMS] + twin.pair.weight.grad[:, TERMS:]
+        torch.testing.assert_close(fast.weight.grad[:, 2 * BITS :], both.t(), **close)
+
+
+def assert_gradient_is_right(function: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor) -> None:
+    """Compare with central differences of a random projection, one entry at a time."""
+    weights = torch.randn(
+        function(start).shape, dtype=torch.float64, generator=torch.Generator().manual_seed(9)
+    )
+    point = start.clone().requires_grad_()
+    (function(point) * weights).sum().backward()
+    step = 1e-6
+    for place in np.ndindex(*start.shape):
+        moved = [start.clone(), start.clone()]
+        moved[0][place] += step
+        moved[1][place] -= step
+        up, down = ((function(value) * weights).sum().item() for value in moved)
+        assert point.grad[place].item() == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-7)
+
+
+def test_layers_gradients_agree_with_finite_differences() -> None:
+    rows = unit_rows(3, docs=6).astype(np.float64)
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn((TERMS, 4), dtype=torch.float64, generator=generator)
+    z = torch.randn((6, 4), dtype=torch.float64, generator=generator)
+    bias = torch.randn(TERMS, dtype=torch.float64, generator=generator)
+    present = word_sets(rows, torch.float64)
+    assert_gradient_is_right(lambda w: sparse_linear(rows, w), weight)
+    assert_gradient_is_right(lambda a: word_log_likelihood(a, weight, bias, present), z)
+    assert_gradient_is_right(lambda e: word_log_likelihood(z, e, bias, present), weight)
+    assert_gradient_is_right(lambda b: word_log_likelihood(z, weight, b, present), bias)
+
+
+def test_words_are_the_columns_with_a_positive_value() -> None:
+    rows = sparse.csr_matrix(np.array([[0.5, -0.5, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, -1.0]]))
+    present = word_sets(rows)
+    assert present.sizes.tolist() == [1, 0, 2]
+    assert list(zip(present.documents.tolist(), present.words.tolist(), strict=True)) == [
+        (0, 0),
+        (2, 0),
+        (2, 1),
+    ]
+
+
+def test_word_likelihood_survives_extreme_logits() -> None:
+    rows = unit_rows(3, docs=4)
+    z = torch.full((4, 2), 300.0, requires_grad=True)
+    embedding = torch.randn((TERMS, 2), generator=torch.Generator().manual_seed(0))
+    value = word_log_likelihood(z, embedding, torch.zeros(TERMS), word_sets(rows))
+    value.sum().backward()
+    assert torch.isfinite(value).all()
+    assert torch.isfinite(z.grad).all()
+
+
+def test_correlation_does_not_depend_on_the_order_of_a_pair() -> None:
+    fast = objective()
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    turned = TreeBatch(batch.documents, batch.pairs[:, ::-1].copy(), batch.weight, batch.prior)
+    values = []
+    for drawn in (batch, turned):
+        fast.generator.manual_seed(0)
+        values.append(fast.loss(drawn, epoch=1.0)["edges"].item())
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_batches_estimate_the_sums_over_all_documents_and_edges_without_bias() -> None:
+    """The mean of the edge part over many batches is (1/N) sum over edges of w_ij times the edge's term."""
+    fast = objective(correlation="optimum", beta=1.0)
+    everything = TreeBatch(
+        np.arange(DOCS),
+        fast.edges.pairs,
+        torch.from_numpy(fast.edges.weight),
+        torch.from_numpy(fast.edges.prior)[:, None],
+    )
+    whole = fast.loss(everything, epoch=1.0)
+    rng = np.random.default_rng(0)
+    drawn = [
+        [
+            fast.loss(batch, epoch=1.0)[name].item()
+            for batch in fast.batches(rng, epoch=0)
+            if len(batch.documents) == 16
+        ]
+        for _ in range(300)
+        for name in ("nodes", "edges")
+    ]
+    for offset, name in enumerate(("nodes", "edges")):
+        samples = np.concatenate(drawn[offset::2])
+        error = samples.std(ddof=1) / np.sqrt(len(samples))
+        assert abs(samples.mean() - whole[name].item()) < 5 * error
+
+
+def test_beta_grows_over_the_warmup() -> None:
+    fast = objective(correlation="none", warmup=4.0)
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    half, full, later = (fast.loss(batch, epoch=epoch)["nodes"].item() for epoch in (2.0, 4.0, 9.0))
+    assert half == pytest.approx(full / 2, rel=1e-5)
+    assert full == pytest.approx(later, rel=1e-6)
+
+
+def test_codes_start_balanced() -> None:
+    values = objective().encoder().values(unit_rows(1))
+    assert np.abs((values > 0.5).mean(axis=0) - 0.5).max() <= 1 / DOCS
+
+
+def test_median_threshold_balances_codes_wherever_the_means_lie() -> None:
+    fast = objective(threshold="median")
+    with torch.no_grad():
+        fast.bias[:BITS] = -3.0
+    encoder = fast.encoder()
+    ones = np.unpackbits(encoder.encode(fast.X), axis=1).mean(axis=0)
+    assert np.abs(ones - 0.5).max() <= 1 / DOCS

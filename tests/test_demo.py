@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import snuh
+from snuh.corpus.docstrings import DocstringSource, installed_packages
+from snuh.demo import QUERIES, demo_hasher, explore, save_demo
+from tests.cli.running import run
+
+PACKAGES = {name: installed_packages()[name] for name in ("stdlib", "numpy", "sklearn", "typer")}
+
+
+def few_packages() -> DocstringSource:
+    return DocstringSource(packages=PACKAGES, most=120)
+
+
+def test_the_demo_finds_docstrings_of_the_same_package(tmp_path: Path) -> None:
+    source, hasher = few_packages(), demo_hasher(bits=32, quick=True)
+    hasher.fit_source(source)
+    save_demo(tmp_path, hasher, source)
+    model = snuh.load(tmp_path / "model")
+    result = explore(model, source)
+    assert result.quality.packages == len(PACKAGES)
+    assert result.quality.chance == pytest.approx(0.25, abs=0.05)
+    assert result.quality.precision > 1.3 * result.quality.chance
+    assert [search.query for search in result.searches] == list(QUERIES)
+    for search in result.searches:
+        distances = [hit.distance for hit in search.hits]
+        assert len(distances) == 5 and distances == sorted(distances)
+
+
+def test_a_query_of_unknown_words_finds_nothing(tmp_path: Path) -> None:
+    source, hasher = few_packages(), demo_hasher(bits=32, quick=True)
+    hasher.fit_source(source)
+    assert hasher.model_ is not None
+    assert explore(hasher.model_, source, queries=["qwxyz"]).searches[0].hits == ()
+
+
+def test_the_command_prints_quality_searches_and_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snuh.corpus.docstrings.installed_packages", lambda: PACKAGES)
+    folder = tmp_path / "demo"
+    ran = run("demo", "--quick", "--bits", 32, "--out", folder)
+    assert ran.code == 0, ran.stderr
+    for expected in ("by chance it would be", *QUERIES, f"{folder}/model", "Go on with:"):
+        assert expected in ran.stdout.replace("\n", "")
+    # The commands it recommends work, and so does running it again.
+    corpus, model = folder / "docstrings.jsonl", folder / "model"
+    assert json.loads(run("search", corpus, "parse a date", "--model", model, "--json").stdout)["hits"]
+    scores = json.loads(run("evaluate", model, corpus, "--json").stdout)
+    again = json.loads(run("demo", "--quick", "--bits", 32, "--out", folder, "--json").stdout)
+    assert again["quality"]["precision"] == pytest.approx(scores["precision"]["100"])
+    assert again["quality"]["chance"] == pytest.approx(scores["chance"])
+    assert sorted(path.name for path in folder.iterdir()) == ["docstrings.jsonl", "model"]

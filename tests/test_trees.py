@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from snuh.errors import InputError
+from snuh.trees import merge_forests, sample_edges, sample_forest
+
+
+def random_graph(docs: int, edges: int, seed: int) -> sparse.csr_matrix:
+    rng = np.random.default_rng(seed)
+    dense = np.zeros((docs, docs))
+    for i, j in rng.integers(0, docs, size=(edges, 2)):
+        if i != j:
+            dense[i, j] = dense[j, i] = rng.uniform(0.1, 1)
+    return sparse.csr_matrix(dense)
+
+
+def parts(docs: int, pairs: np.ndarray) -> int:
+    links = sparse.coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(docs, docs))
+    return int(connected_components(links, directed=False)[0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
+def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed: int) -> None:
+    graph = random_graph(docs, edges, seed)
+    forest = sample_forest(graph, alpha=0.2, rng=np.random.default_rng(seed))
+    trees = int(connected_components(graph, directed=False)[0])
+    assert parts(docs, forest) == trees  # spans: not more parts than the graph has
+    assert len(forest) == docs - trees  # no cycle: as few edges as that takes
+    assert all(graph[i, j] > 0 for i, j in forest)
+
+
+@settings(max_examples=50, deadline=None)
+@given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
+def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> None:
+    graph = random_graph(docs, edges, seed)
+    stars = sample_forest(graph, alpha=0.2, sampler="star", rng=np.random.default_rng(seed))
+    centres, leaves = set(stars[:, 0].tolist()), stars[:, 1].tolist()
+    assert len(leaves) == len(set(leaves))
+    assert not centres & set(leaves)
+
+
+def test_depth_first_goes_deep_where_stars_stay_shallow() -> None:
+    complete = sparse.csr_matrix(np.ones((30, 30)) - np.eye(30))
+    rng = np.random.default_rng(0)
+    deep = sample_forest(complete, alpha=1.0, rng=rng)
+    star = sample_forest(complete, alpha=1.0, sampler="star", rng=rng)
+    assert np.bincount(deep.ravel()).max() == 2  # a path: depth first never has to turn back
+    assert np.bincount(star.ravel()).max() == 29
+
+
+def test_the_next_neighbor_is_drawn_by_softmax_of_cosine_over_alpha() -> None:
+    cosine, alpha, draws = np.array([0.9, 0.7, 0.4]), 0.3, 6000
+    dense = np.zeros((4, 4))
+    dense[0, 1:] = dense[1:, 0] = cosine
+    rng = np.random.default_rng(0)
+    first = np.zeros(3)
+    roots = 0
+    while roots < draws:
+        forest = sample_forest(sparse.csr_matrix(dense), alpha=alpha, rng=rng)
+        if forest[0, 0] == 0:  # the root is the document with three neighbours
+            first[forest[0, 1] - 1] += 1
+            roots += 1
+    expected = np.exp(cosine / alpha) / np.exp(cosine / alpha).sum()
+    error = np.sqrt(expected * (1 - expected) / draws)
+    assert (np.abs(first / draws - expected) < 5 * error).all()
+
+
+def test_a_tiny_alpha_takes_the_most_similar_neighbor_without_overflow() -> None:
+    graph = random_graph(40, 200, 1)
+    forest = sample_forest(graph, alpha=1e-6, rng=np.random.default_rng(0))
+    assert parts(40, forest) == connected_components(graph, directed=False)[0]
+
+
+def test_weights_are_shares_of_the_forests() -> None:
+    graph = random_graph(20, 60, 3)
+    rng = np.random.default_rng(0)
+    forests = [sample_forest(graph, alpha=0.3, rng=rng) for _ in range(8)]
+    merged = merge_forests(forests, graph)
+    assert merged.weight.sum() == pytest.approx(np.mean([len(forest) for forest in forests]), rel=1e-6)
+    assert (merged.pairs[:, 0] < merged.pairs[:, 1]).all()
+    i, j = merged.pairs[0]
+    seen = sum({i, j} in [set(edge) for edge in forest.tolist()] for forest in forests)
+    assert merged.weight[0] == pytest.approx(seen / 8)
+    np.testing.assert_allclose(merged.similarity, [graph[i, j] for i, j in merged.pairs], rtol=1e-6)
+
+
+def test_the_same_seed_draws_the_same_edges() -> None:
+    graph = random_graph(50, 200, 5)
+    drawn = [
+        sample_edges(graph, trees=4, alpha=0.2, rng=np.random.default_rng(seed)).pairs.tolist()
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [({"alpha": 0}, "alpha"), ({"trees": 0}, "trees must be at least 1")]
+)
+def test_bad_settings_are_refused(change: dict[str, float], message: str) -> None:
+    chosen = {"alpha": 0.1, "trees": 2, **change}
+    with pytest.raises(InputError, match=message):
+        sample_edges(random_graph(5, 9, 0), rng=np.random.default_rng(0), **chosen)
