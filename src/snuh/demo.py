@@ -28,7 +28,7 @@ QUERIES = (
 )
 HITS = 5
 EPOCHS = 8
-QUICK_MOST, QUICK_EPOCHS = 150, 4
+QUICK_MOST, QUICK_EPOCHS = 150, 10
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ class Bars(Display):
             self._progress.update(self._tasks[label], total=1.0, completed=done)
 
     def show_epoch(self, label: str, line: str) -> None:
-        """Show the epoch below the bars."""
-        self._progress.note = line
+        """Show the epoch below the bars, in two lines."""
+        self._progress.note = line.replace(" · score ", "\nscore ")
 
     def _finish_all(self) -> None:
         # A fit that stops early, or a reader that does not say when it is done, ends its stage all the same.

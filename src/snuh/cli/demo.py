@@ -99,7 +99,7 @@ def _print_result(result: DemoResult, folder: Path) -> None:
         console.print(table if search.hits else "  the model knows none of these words")
     model, corpus = folder / MODEL_FOLDER, folder / CORPUS_FILE
     steps = [
-        f'snuh search {corpus} "parse a date" --model {model}',
+        f'snuh search {corpus} "fast fourier transform" --model {model}',
         f"snuh evaluate {model} {corpus}",
         f"snuh encode {model} {corpus} --out codes.parquet",
         "snuh fit your-documents.jsonl --out your-model",

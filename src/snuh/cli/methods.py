@@ -21,14 +21,15 @@ def methods(as_json: Json = False) -> None:
 
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("method", "year", "graph", "PyTorch"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("what it is", ratio=3)
-    table.add_column("cost", ratio=2)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("method", no_wrap=True, style="bold")
+    table.add_column("year", no_wrap=True)
+    table.add_column("what it is")
     for name, info in METHODS.items():
-        graph, torch = ("yes" if needed else "no" for needed in (info.needs_graph, info.needs_torch))
-        what = f"{info.summary}\n[dim]{info.paper}[/dim]"
-        table.add_row(f"[bold]{name}[/bold]", str(info.year), graph, torch, what, info.cost)
+        needs = {"a neighbour graph": info.needs_graph, "PyTorch": info.needs_torch}
+        needed = " and ".join(what for what, is_needed in needs.items() if is_needed) or "nothing more"
+        about = f"{info.paper}; needs {needed}; {info.cost}"
+        table.add_row(name, str(info.year), Text.assemble(info.summary, "\n", (about, "dim")))
     results_console().print(table)

@@ -36,17 +36,17 @@ class SNUH(TreeHasher):
         sigma: float = 1.0,  # width of the Gaussian affinity
         strength: float = 0.99,  # lambda, prior correlation of neighbours
         tau: float = 0.1,  # slope of the sigmoid of the means
-        beta: float = 0.05,  # weight of all divergences
+        beta: float | None = None,  # weight of all divergences; None: 0.1 at 16 bits to 0.03 at 128
         correlation: Correlation = "encoder",  # "prior": SNUH_prior, "none": SNUH_ind
-        word_dropout: float = 0.0,  # share of words hidden from the encoder in a step
+        word_dropout: float | None = 0.0,  # share of words hidden from the encoder in a step
         warmup: float = 3.0,  # epochs over which beta grows
         init_range: float = 0.05,  # weights start uniform within +- this
         threshold: Literal["half", "median"] = "half",  # where a mean becomes a 1
         batch_size: int = 128,  # documents, and edges, in a step
-        learning_rate: float = 0.003,  # of Adam, at the start
+        learning_rate: float | None = None,  # of Adam, at the start; None: 0.006 at 16 bits to 0.002 at 128
         decay: bool = True,  # learning rate falls linearly to 0 over the epochs
-        epochs: int = 25,  # at most
-        patience: int = 6,  # epochs without a better held-out score
+        epochs: int | None = None,  # at most; None: about 2,000 steps, from 12 to 60 epochs
+        patience: int = 10,  # epochs without a better held-out score
         clip: float = 10.0,  # largest norm of a gradient
         seed: int = 0,  # of everything random
     ) -> None:

@@ -37,19 +37,20 @@ class SNUHPlus(TreeHasher):
         sigma: float = 1.0,  # width of the Gaussian affinity
         strength: float = 0.99,  # lambda, prior correlation of neighbours
         neighbor_words: float = 1.0,  # weight of explaining a neighbour's words
-        refresh: int = 8,  # epochs after which the graph is built anew with the learnt means, 0 for never
+        refresh: float = 0.4,  # share of the epochs after which the graph is built anew, 0 for never
         tau: float = 0.1,  # slope of the sigmoid of the means
-        beta: float = 0.05,  # weight of all divergences
+        beta: float | None = None,  # weight of all divergences; None: 0.1 at 16 bits to 0.03 at 128
         correlation: Correlation = "optimum",  # the closed form: tighter, and no weights to learn
-        word_dropout: float = 0.3,  # share of words hidden from the encoder in a step
+        word_dropout: float
+        | None = None,  # share of words hidden from the encoder; None: 0 at 16 bits to 0.2
         warmup: float = 3.0,  # epochs over which beta grows
         init_range: float = 0.05,  # weights start uniform within +- this
         threshold: Literal["half", "median"] = "half",  # where a mean becomes a 1
         batch_size: int = 128,  # documents, and edges, in a step
-        learning_rate: float = 0.003,  # of Adam, at the start
+        learning_rate: float | None = None,  # of Adam, at the start; None: 0.006 at 16 bits to 0.002 at 128
         decay: bool = True,  # learning rate falls linearly to 0 over the epochs
-        epochs: int = 20,  # at most
-        patience: int = 6,  # epochs without a better held-out score
+        epochs: int | None = None,  # at most; None: about 2,000 steps, from 12 to 60 epochs
+        patience: int = 10,  # epochs without a better held-out score
         clip: float = 10.0,  # largest norm of a gradient
         seed: int = 0,  # of everything random
     ) -> None:
@@ -83,8 +84,8 @@ class SNUHPlus(TreeHasher):
         super().check_parameters()
         if not self.neighbor_words >= 0:
             raise InputError(f"neighbor_words must be 0 or more, got {self.neighbor_words}")
-        if self.refresh != int(self.refresh) or self.refresh < 0:
-            raise InputError(f"refresh must be a whole number, 0 or more, got {self.refresh}")
+        if not 0 <= self.refresh < 1:
+            raise InputError(f"refresh must be from 0 to below 1, got {self.refresh}")
 
     def _additions(self) -> Additions:
-        return Additions(self.neighbor_words, graph_of_lsa=True, refresh=int(self.refresh))
+        return Additions(self.neighbor_words, graph_of_lsa=True, refresh=self.refresh)

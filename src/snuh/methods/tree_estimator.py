@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal
@@ -40,6 +41,14 @@ POSITIVE = (
 WHOLE = ("neighbors", "trees", "batch_size", "epochs", "patience", "seed")
 NOT_NEGATIVE = ("beta", "strength", "word_dropout", "warmup", "init_range", "seed")
 BELOW_ONE = ("strength", "word_dropout")
+CHOSEN = ("beta", "word_dropout", "learning_rate", "epochs")  # None: by length of the codes, or of the corpus
+STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 2_000, 12, 60  # where the epochs are not given
+MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
+BY_BITS = {
+    "beta": {16: 0.1, 32: 0.07, 64: 0.04, 128: 0.03},
+    "word_dropout": {16: 0.0, 32: 0.1, 64: 0.2},
+    "learning_rate": {16: 0.006, 32: 0.0042, 64: 0.003, 128: 0.0021},
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class Additions:
 
     neighbor_words: float = 0.0  # weight of explaining a document's words by its neighbour's code
     graph_of_lsa: bool = False  # the graph joins LSA cosine to the cosine of the rows
-    refresh: int = 0  # epoch before which the graph is built anew, with the learnt means
+    refresh: float = 0.0  # share of the epochs after which the graph is built anew, with the learnt means
 
 
 class TreeHasher(HashingEstimator):
@@ -62,16 +71,16 @@ class TreeHasher(HashingEstimator):
     sigma: float
     strength: float
     tau: float
-    beta: float
+    beta: float | None
     correlation: Correlation
-    word_dropout: float
+    word_dropout: float | None
     warmup: float
     init_range: float
     threshold: Literal["half", "median"]
     batch_size: int
-    learning_rate: float
+    learning_rate: float | None
     decay: bool
-    epochs: int
+    epochs: int | None
     patience: int
     clip: float
 
@@ -91,6 +100,8 @@ class TreeHasher(HashingEstimator):
                 )
         for name in (*POSITIVE, *NOT_NEGATIVE):
             value = getattr(self, name)
+            if value is None and name in CHOSEN:
+                continue
             if (
                 isinstance(value, bool)
                 or not isinstance(value, int | float | np.number)
@@ -102,10 +113,11 @@ class TreeHasher(HashingEstimator):
                     f"{name} must be {'above 0' if name in POSITIVE else '0 or more'}, got {value}"
                 )
         for name in WHOLE:
-            if int(getattr(self, name)) != getattr(self, name):
-                raise InputError(f"{name} must be a whole number, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and int(value) != value:
+                raise InputError(f"{name} must be a whole number, got {value}")
         for name in BELOW_ONE:
-            if getattr(self, name) >= 1:
+            if getattr(self, name) is not None and getattr(self, name) >= 1:
                 raise InputError(f"{name} must be below 1, got {getattr(self, name)}")
 
     def _check_size(self, docs: int) -> None:
@@ -118,14 +130,15 @@ class TreeHasher(HashingEstimator):
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
         rng = np.random.default_rng(self.seed)
         additions = self._additions()
+        epochs = self._epochs(data.X.shape[0])
         settings = TreeSettings(
             bits=self.n_bits,
             tau=self.tau,
-            beta=self.beta,
+            beta=self._chosen("beta"),
             correlation=self.correlation,
             neighbor_words=additions.neighbor_words,
-            word_dropout=self.word_dropout,
-            refresh=additions.refresh,
+            word_dropout=self._chosen("word_dropout"),
+            refresh=round(additions.refresh * epochs),
             warmup=self.warmup,
             init_range=self.init_range,
             threshold=self.threshold,
@@ -144,13 +157,28 @@ class TreeHasher(HashingEstimator):
             new_edges=new_edges if additions.refresh else None,
         )
         plan = TrainingPlan(
-            epochs=int(self.epochs),
+            epochs=epochs,
             patience=int(self.patience),
-            learning_rate=self.learning_rate,
+            learning_rate=self._chosen("learning_rate"),
             decay=self.decay,
             clip=self.clip,
         )
         return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress)
+
+    def _chosen(self, name: str) -> float:
+        """A parameter as given, or what its table says for codes of this length."""
+        given = getattr(self, name)
+        if given is not None:
+            return float(given)
+        table = BY_BITS[name]
+        return float(np.interp(np.log2(self.n_bits), np.log2(list(table)), list(table.values())))
+
+    def _epochs(self, docs: int) -> int:
+        """The epochs as given, or those that make STEPS steps, within bounds."""
+        if self.epochs is not None:
+            return int(self.epochs)
+        steps = math.ceil(docs / self.batch_size)
+        return int(np.clip(round(STEPS / steps), FEWEST_EPOCHS, MOST_EPOCHS))
 
     def _sample_edges(
         self,
@@ -180,8 +208,9 @@ class TreeHasher(HashingEstimator):
 
 
 def _with_means(beside: list[DensePart], encoder: Encoder, X: sparse.csr_matrix) -> list[DensePart]:
-    """Give the means learnt so far half of the similarity; what was there shares the other half."""
+    """Give the means learnt so far their share of the similarity; what was there keeps the rest."""
     means = encoder.values(X)
     means -= means.mean(axis=0)
     means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    return [*(DensePart(part.rows, part.weight / 2) for part in beside), DensePart(means, 0.5)]
+    others = [DensePart(part.rows, part.weight * (1 - MEANS_SHARE)) for part in beside]
+    return [*others, DensePart(means, MEANS_SHARE)]

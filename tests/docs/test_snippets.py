@@ -1,0 +1,168 @@
+"""The documentation holds: snippets run, links lead somewhere, nothing that exists is left out."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import snuh
+from snuh.cli.app import app
+from snuh.corpus.record import SPLIT_NAMES
+from snuh.corpus.source import SUFFIXES
+from snuh.features import TfidfFeatures
+from snuh.methods import METHODS
+from tests.cli.running import environment
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+README, CLI = ROOT / "README.md", ROOT / "docs" / "cli.md"
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A fenced block: its language, its content, and where it is."""
+
+    language: str
+    code: str
+    place: str
+
+
+def snippets(page: Path) -> list[Snippet]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Snippet(block[1], block[2], f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, block.start()) + 1}")
+        for block in FENCE.finditer(text)
+    ]
+
+
+def run_snippets(page: Path, **given: Any) -> dict[str, Any]:
+    """Run the Python and shell snippets of a page, in order, here and in one namespace."""
+    namespace: dict[str, Any] = {"__name__": "__main__", **given}
+    for snippet in snippets(page):
+        if snippet.language == "python":
+            # Blank lines before it: a traceback then shows the line of the page.
+            blank = "\n" * int(snippet.place.rpartition(":")[2])
+            exec(compile(blank + snippet.code, str(page), "exec"), namespace)
+        elif snippet.language == "sh":
+            run_shell(snippet)
+    return namespace
+
+
+def run_shell(snippet: Snippet) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-e", "-c", snippet.code],
+        capture_output=True,
+        text=True,
+        env=environment() | {"PATH": path},
+        timeout=300,
+    )
+    assert done.returncode == 0, f"{snippet.place}:\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own folder to run in, with the corpus that the README's first snippet makes."""
+    monkeypatch.chdir(tmp_path)
+    first = next(snippet for snippet in snippets(README) if snippet.language == "python")
+    exec(compile(first.code, first.place, "exec"), {})
+    return tmp_path / "tickets.jsonl"
+
+
+def test_the_tour_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace = run_snippets(README)
+    assert namespace["codes"].shape == (300, 8)
+    nearest = namespace["tickets"][namespace["found"].rows[0, 0]]
+    assert nearest.labels == ("printer",)
+    assert (tmp_path / "codes.parquet").is_file()
+    assert snuh.load("model").bits == snuh.load("tickets-model").bits == 64
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["quickstart", "cli", "python"])
+def test_the_snippets_of_a_page_run(name: str, tickets: Path) -> None:
+    page = ROOT / "docs" / f"{name}.md"
+    assert {snippet.language for snippet in snippets(page)} & {"python", "sh"}
+    run_snippets(page)
+    assert (tickets.parent / "model" / "model.json").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_the_snippet_of_a_method_runs(name: str, tickets: Path) -> None:
+    texts = [document.text for document in snuh.open_source(tickets)]
+    X = TfidfFeatures().fit(texts).transform(texts)
+    namespace = run_snippets(ROOT / "docs" / "methods" / f"{name}.md", X=X)
+    assert namespace["codes"].shape == (300, 8)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in LINK.findall(text):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), f"{target}: no such file"
+        assert not anchor or anchor in anchors(linked), f"{target}: no such heading"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names that GitHub gives to the headings of a page."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_page_on_the_command_line_has_every_command_and_option() -> None:
+    text = CLI.read_text(encoding="utf-8")
+    sections = {title: body for title, body in re.findall(r"^## (.+)\n((?:(?!^## )[^\n]*\n)*)", text, re.M)}
+    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert set(sections) == {f"snuh {name}" for name in commands}
+    for name, command in commands.items():
+        body = sections[f"snuh {name}"]
+        assert f"snuh {name}" in body and "Exit code" in body
+        for parameter in command.params:
+            option = parameter.opts[0]
+            if option.startswith("-") and option != "--help":
+                assert f"`{option}" in body, f"snuh {name} has the option {option}"
+
+
+def test_every_method_is_linked_in_the_table_of_contents() -> None:
+    linked = LINK.findall((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    assert {f"methods/{name}.md" for name in METHODS} <= set(linked)
+
+
+def test_every_page_is_linked_in_the_table_of_contents() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / target).resolve() for target in LINK.findall(index.read_text(encoding="utf-8"))}
+    assert {page for page in ROOT.glob("docs/**/*.md") if page != index} <= linked
+
+
+def test_the_page_on_formats_names_every_ending_and_split() -> None:
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    for name in (*SUFFIXES, *SPLIT_NAMES):
+        assert f"`{name}`" in text
+
+
+def test_the_page_on_python_names_every_public_name() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert all(f"snuh.{name}" in text for name in snuh.__all__ if name != "__version__")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) < 200
