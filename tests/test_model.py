@@ -110,7 +110,7 @@ def test_codes_are_the_values_above_the_threshold(text_model: Model) -> None:
 
 
 def test_a_generator_of_texts_is_read_in_batches(text_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_module, "BATCH_TEXTS", 3)
+    monkeypatch.setattr(model_module, "BATCH_CHARACTERS", len("".join(TEXTS[:3])))
     batches: list[int] = []
     transform = TfidfFeatures.transform
 
@@ -138,7 +138,7 @@ def test_no_documents_make_no_codes(text_model: Model) -> None:
     ("documents", "message"),
     [
         ("one text", "expected a list of texts, got a single text"),
-        (["fine", 7], "text 2 must be a string, got int"),
+        (["fine", 7], "document 1: expected a text"),
         (np.zeros((2, 3)), "takes texts, got an array of shape"),
     ],
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from snuh.encoder import Encoder, Rows
 from snuh.errors import InputError, ModelError, SnuhError
 from snuh.features import TfidfFeatures
+from snuh.features.batches import text_batches
 from snuh.storage import (
     ENCODER_FILE,
     MANIFEST_FILE,
@@ -35,7 +35,7 @@ from snuh.storage import (
 )
 
 FORMAT_VERSION = 1
-BATCH_TEXTS = 2048
+BATCH_CHARACTERS = 8_000_000  # enough for every processor to have a part
 
 
 @dataclass(eq=False)
@@ -85,8 +85,7 @@ class Model:
         shape = getattr(documents, "shape", (0,))
         if len(shape) != 1:
             raise InputError(f"this model takes texts, got an array of shape {shape}")
-        texts = _checked_texts(documents)
-        while batch := list(islice(texts, BATCH_TEXTS)):
+        for batch in text_batches(documents, most=BATCH_CHARACTERS):
             yield self.features.transform(batch)
 
     def _write(self, folder: Path) -> None:
@@ -194,10 +193,3 @@ def _looks_like_texts(documents: object) -> bool:
     if isinstance(documents, str):
         return True
     return isinstance(documents, list | tuple) and bool(documents) and isinstance(documents[0], str)
-
-
-def _checked_texts(documents: Iterable[object]) -> Iterator[str]:
-    for number, text in enumerate(documents, start=1):
-        if not isinstance(text, str):
-            raise InputError(f"text {number} must be a string, got {type(text).__name__}")
-        yield text

@@ -81,6 +81,7 @@ def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "tickets.jsonl"
 
 
+@pytest.mark.slow
 def test_the_tour_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace = run_snippets(README)

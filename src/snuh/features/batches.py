@@ -17,8 +17,8 @@ Batch = list[str]
 Result = TypeVar("Result")
 
 
-def text_batches(texts: Iterable[str]) -> Iterator[Batch]:
-    """Yield the texts in lists of about `BATCH_CHARACTERS` characters; InputError for what is no text."""
+def text_batches(texts: Iterable[str], *, most: int = BATCH_CHARACTERS) -> Iterator[Batch]:
+    """Yield the texts in lists of about `most` characters; InputError for what is no text."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(
             f"expected several texts, such as a list of str, got one {type(texts).__name__}: put it in a list"
@@ -30,7 +30,7 @@ def text_batches(texts: Iterable[str]) -> Iterator[Batch]:
             raise InputError(f"document {number}: expected a text (str), got {type(text).__name__}")
         batch.append(text)
         characters += len(text)
-        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_TEXTS:
+        if characters >= most or len(batch) >= BATCH_TEXTS:
             yield batch
             batch, characters = [], 0
     if batch:
