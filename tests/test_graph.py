@@ -81,8 +81,9 @@ def test_copies_do_not_push_real_neighbors_out() -> None:
     copies = np.concatenate([rows, np.repeat(rows[:1], 10, axis=0)])
     found = nearest_neighbors(sparse.csr_matrix(copies), k=3)
     np.testing.assert_array_equal(found.rows[0], nearest_neighbors(sparse.csr_matrix(rows), k=3).rows[0])
-    assert (found.rows[30:, 0] == 0).all()
+    assert found.rows[30:, 0].tolist() == [0, *range(30, 39)]  # each copy knows the one before it
     assert (found.similarity[30:, 0] == 1).all()
+    assert (found.rows[30:, 1:] == -1).all()
     assert not (found.rows == np.arange(40)[:, None]).any()
 
 

@@ -213,3 +213,9 @@ def _die_before(step: int) -> None:
 
     os.rename = counted(os.rename)
     storage.shutil.rmtree = counted(storage.shutil.rmtree)
+
+
+def test_all_files_of_a_folder_have_the_users_usual_mode(tmp_path: Path) -> None:
+    save_arrays(tmp_path / "a.safetensors", {"a": np.zeros(3, dtype=np.float32)})
+    (tmp_path / "usual").touch()
+    assert (tmp_path / "a.safetensors").stat().st_mode == (tmp_path / "usual").stat().st_mode

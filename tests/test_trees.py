@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from snuh.errors import InputError
-from snuh.trees import merge_forests, sample_edges, sample_forest
+from snuh.trees import ForestSampler, merge_forests, sample_edges
 
 
 def random_graph(docs: int, edges: int, seed: int) -> sparse.csr_matrix:
@@ -29,7 +29,7 @@ def parts(docs: int, pairs: np.ndarray) -> int:
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
 def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)
-    forest = sample_forest(graph, alpha=0.2, rng=np.random.default_rng(seed))
+    forest = ForestSampler(graph, alpha=0.2).draw(np.random.default_rng(seed))
     trees = int(connected_components(graph, directed=False)[0])
     assert parts(docs, forest) == trees  # spans: not more parts than the graph has
     assert len(forest) == docs - trees  # no cycle: as few edges as that takes
@@ -40,7 +40,7 @@ def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed:
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
 def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)
-    stars = sample_forest(graph, alpha=0.2, sampler="star", rng=np.random.default_rng(seed))
+    stars = ForestSampler(graph, alpha=0.2, sampler="star").draw(np.random.default_rng(seed))
     centres, leaves = set(stars[:, 0].tolist()), stars[:, 1].tolist()
     assert len(leaves) == len(set(leaves))
     assert not centres & set(leaves)
@@ -49,8 +49,8 @@ def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> 
 def test_depth_first_goes_deep_where_stars_stay_shallow() -> None:
     complete = sparse.csr_matrix(np.ones((30, 30)) - np.eye(30))
     rng = np.random.default_rng(0)
-    deep = sample_forest(complete, alpha=1.0, rng=rng)
-    star = sample_forest(complete, alpha=1.0, sampler="star", rng=rng)
+    deep = ForestSampler(complete, alpha=1.0).draw(rng)
+    star = ForestSampler(complete, alpha=1.0, sampler="star").draw(rng)
     assert np.bincount(deep.ravel()).max() == 2  # a path: depth first never has to turn back
     assert np.bincount(star.ravel()).max() == 29
 
@@ -62,8 +62,9 @@ def test_the_next_neighbor_is_drawn_by_softmax_of_cosine_over_alpha() -> None:
     rng = np.random.default_rng(0)
     first = np.zeros(3)
     roots = 0
+    sampler = ForestSampler(sparse.csr_matrix(dense), alpha=alpha)
     while roots < draws:
-        forest = sample_forest(sparse.csr_matrix(dense), alpha=alpha, rng=rng)
+        forest = sampler.draw(rng)
         if forest[0, 0] == 0:  # the root is the document with three neighbours
             first[forest[0, 1] - 1] += 1
             roots += 1
@@ -74,14 +75,14 @@ def test_the_next_neighbor_is_drawn_by_softmax_of_cosine_over_alpha() -> None:
 
 def test_a_tiny_alpha_takes_the_most_similar_neighbor_without_overflow() -> None:
     graph = random_graph(40, 200, 1)
-    forest = sample_forest(graph, alpha=1e-6, rng=np.random.default_rng(0))
+    forest = ForestSampler(graph, alpha=1e-6).draw(np.random.default_rng(0))
     assert parts(40, forest) == connected_components(graph, directed=False)[0]
 
 
 def test_weights_are_shares_of_the_forests() -> None:
     graph = random_graph(20, 60, 3)
     rng = np.random.default_rng(0)
-    forests = [sample_forest(graph, alpha=0.3, rng=rng) for _ in range(8)]
+    forests = [ForestSampler(graph, alpha=0.3).draw(rng) for _ in range(8)]
     merged = merge_forests(forests, graph)
     assert merged.weight.sum() == pytest.approx(np.mean([len(forest) for forest in forests]), rel=1e-6)
     assert (merged.pairs[:, 0] < merged.pairs[:, 1]).all()

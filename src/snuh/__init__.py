@@ -32,7 +32,12 @@ __all__ = ["SNUH", "Document", "Model", "SNUHPlus", "TextHasher", "__version__",
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'snuh' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        from snuh.errors import missing_extra
+
+        raise missing_extra(error) from None
     globals()[name] = value
     return value
 

@@ -137,9 +137,7 @@ def _quality(documents: Sequence[Document], codes: NDArray[np.uint8]) -> DemoQua
     )
 
 
-def _search(
-    model: Model, query: str, documents: Sequence[Document], codes: NDArray[np.uint8]
-) -> DemoSearch:
+def _search(model: Model, query: str, documents: Sequence[Document], codes: NDArray[np.uint8]) -> DemoSearch:
     if model.features is None or not model.features.transform([query]).nnz:
         return DemoSearch(query, ())
     found = nearest(model.encode([query]), codes, k=HITS)

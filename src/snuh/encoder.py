@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from snuh.codes import check_bits, pack
 from snuh.errors import InputError
+from snuh.features.matrix import unit_rows
 
 Activation = Literal["identity", "relu", "tanh", "sigmoid"]
 Floats: TypeAlias = NDArray[np.float32]
@@ -123,7 +124,7 @@ class Encoder:
         for start in range(0, rows.shape[0], BLOCK_ROWS):
             values = rows[start : start + BLOCK_ROWS]
             if self.unit_rows:
-                values = _scale_to_unit(values)
+                values = unit_rows(values)
             for layer in self.layers:
                 values = layer(values)
             yield cast(Floats, values)
@@ -179,15 +180,6 @@ class Encoder:
             for number, activation in enumerate(activations)
         )
         return cls(layers, arrays["threshold"], unit_rows)
-
-
-def _scale_to_unit(rows: Rows) -> Rows:
-    """Scale each row to unit length; a zero row stays as it is."""
-    is_sparse = hasattr(rows, "tocsr")
-    squares = rows.multiply(rows).sum(axis=1) if is_sparse else np.square(rows).sum(axis=1)
-    lengths = np.sqrt(np.asarray(squares, dtype=np.float32)).reshape(-1, 1)
-    scale = np.float32(1) / np.where(lengths > 0, lengths, np.float32(1))
-    return rows.multiply(scale).tocsr() if is_sparse else rows * scale
 
 
 def _check_finite(array: NDArray[Any], what: str) -> None:

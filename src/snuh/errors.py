@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 
 
 class SnuhError(Exception):
@@ -27,3 +28,23 @@ def suggest(name: str, known: Iterable[str]) -> str:
     by_folded = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), by_folded, n=1)
     return f' (did you mean "{by_folded[near[0]]}"?)' if near else ""
+
+
+def check_arguments(
+    call: Callable[..., object], given: Iterable[str], *, what: str, but: Iterable[str] = ()
+) -> None:
+    """Raise InputError, with the nearest name, for the first given name that is no argument of `call`."""
+    known = [name for name in inspect.signature(call).parameters if name not in but]
+    for name in given:
+        if name not in known:
+            raise InputError(
+                f'{what} has no "{name}"{suggest(name, known)}: expected one of {", ".join(known)}'
+            )
+
+
+def missing_extra(error: ModuleNotFoundError) -> ImportError:
+    """Return what to raise for a module that is missing: the extra to install, if it is one of training's."""
+    names = {"torch": "PyTorch", "sklearn": "scikit-learn"}
+    if error.name not in names:
+        return error
+    return MissingExtraError(f'training needs {names[error.name]}: pip install "snuh[train]"')

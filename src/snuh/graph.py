@@ -4,20 +4,21 @@ The similarity of two documents is the cosine of their joined features: sparse u
 with dense unit rows beside them (LSA, learnt means), each part with a weight. It is then the weighted mean of
 the parts' cosines.
 
-One block of rows needs `block_rows * n` floats; no n x n and no dense n x terms array is ever made.
+One block of rows needs `block_rows * n` floats; no n x n array is ever made, and no dense n x terms array of
+sparse rows (rows that are mostly filled are multiplied as what they are).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, prange
+from numba import prange
 from scipy import sparse
 
+from snuh.compiling import compiled
 from snuh.errors import InputError
 
 Floats = npt.NDArray[np.float32]
@@ -62,9 +63,9 @@ def nearest_neighbors(
 ) -> Neighbors:
     """Find the k most similar other documents of every document, exactly.
 
-    Documents with equal rows share one search: a copy is linked to the first of its kind, and copies do not
-    push real neighbours out of each other's lists. Only positive similarities make neighbours, so an empty
-    document has none. Ties go to the lower row.
+    Documents with equal rows share one search: the first of its kind has the neighbours, each copy only the
+    copy before it. So copies do not push real neighbours out of lists, nor make a hub of anyone. Only positive
+    similarities make neighbours, so an empty document has none. Ties go to the lower row.
 
     Args:
         X: rows of unit length, or empty.
@@ -74,13 +75,17 @@ def nearest_neighbors(
     """
     if k < 1:
         raise InputError(f"neighbors must be at least 1, got {k}")
-    kinds, first_of_kind = _group_equal_rows(X)
+    kinds = group_equal_rows(X)
     share = 1.0 - sum(part.weight for part in beside)
-    parts = [part.rows[first_of_kind] * np.float32(np.sqrt(part.weight)) for part in beside]
-    found = _search_distinct(X[first_of_kind], np.float32(share), parts, k, on_progress)
-    rows = np.where(found.rows >= 0, first_of_kind[found.rows], -1).astype(np.int32)
-    rows, similarity = rows[kinds], found.similarity[kinds]
-    _link_copies(rows, similarity, first_of_kind[kinds], np.diff(X.indptr) > 0)
+    parts = [part.rows[kinds.first] * np.float32(np.sqrt(part.weight)) for part in beside]
+    found = _search_distinct(X[kinds.first], np.float32(share), parts, k, on_progress)
+    rows = np.full((X.shape[0], k), -1, dtype=np.int32)
+    similarity = np.zeros((X.shape[0], k), dtype=np.float32)
+    rows[kinds.first] = np.where(found.rows >= 0, kinds.first[found.rows], -1)
+    similarity[kinds.first] = found.similarity
+    copies = np.flatnonzero((kinds.previous >= 0) & (np.diff(X.indptr) > 0))
+    rows[copies, 0] = kinds.previous[copies]
+    similarity[copies, 0] = 1.0
     return Neighbors(rows, similarity)
 
 
@@ -91,30 +96,25 @@ def gaussian_affinity(similarity: Floats, *, sigma: float) -> Floats:
     return affinity
 
 
-def _group_equal_rows(X: sparse.csr_matrix) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the kind of every row and the first row of each kind, kinds in order of first appearance."""
-    first: dict[bytes, int] = {}
-    kinds = np.empty(X.shape[0], dtype=np.int64)
-    starts: list[int] = []
+@dataclass(frozen=True)
+class Kinds:
+    """Which rows are equal: the first row of each kind, and for every row the one before it of its kind."""
+
+    first: npt.NDArray[np.int64]  # (kinds,) in ascending order
+    previous: npt.NDArray[np.int64]  # (rows,), -1 for the first of a kind
+
+
+def group_equal_rows(X: sparse.csr_matrix) -> Kinds:
+    """Find the rows that are equal to six decimals, so that rounding does not tell copies apart."""
+    rounded = np.rint(X.data * 1e6).astype(np.int32)
+    last: dict[bytes, int] = {}
+    previous = np.full(X.shape[0], -1, dtype=np.int64)
     for row in range(X.shape[0]):
         part = slice(X.indptr[row], X.indptr[row + 1])
-        key = X.indices[part].tobytes() + X.data[part].tobytes()
-        kind = first.setdefault(key, len(starts))
-        if kind == len(starts):
-            starts.append(row)
-        kinds[row] = kind
-    return kinds, np.array(starts, dtype=np.int64)
-
-
-def _link_copies(
-    rows: Integers, similarity: Floats, originals: npt.NDArray[np.int64], has_words: npt.NDArray[np.bool_]
-) -> None:
-    """Put the original first in the list of each of its copies, in place."""
-    copies = np.flatnonzero((originals != np.arange(len(originals))) & has_words)
-    rows[copies, 1:] = rows[copies, :-1].copy()
-    similarity[copies, 1:] = similarity[copies, :-1].copy()
-    rows[copies, 0] = originals[copies]
-    similarity[copies, 0] = 1.0
+        key = X.indices[part].tobytes() + rounded[part].tobytes()
+        previous[row] = last.get(key, -1)
+        last[key] = row
+    return Kinds(np.flatnonzero(previous < 0), previous)
 
 
 def _search_distinct(
@@ -129,7 +129,7 @@ def _search_distinct(
     if is_dense:
         parts = [*parts, X.toarray() * np.sqrt(share)]
     dense = np.concatenate(parts, axis=1) if parts else None
-    postings = X.tocsc()
+    postings = None if is_dense else X.tocsc()
     rows = np.full((docs, k), -1, dtype=np.int32)
     similarity = np.zeros((docs, k), dtype=np.float32)
     height = max(1, min(docs, BLOCK_BYTES // (4 * docs)))
@@ -141,7 +141,7 @@ def _search_distinct(
             scores[:] = 0.0
         else:
             np.matmul(dense[start:stop], dense.T, out=scores)
-        if not is_dense:
+        if postings is not None:
             rows_of_x, columns_of_x = (
                 (X.indptr, X.indices, X.data),
                 (postings.indptr, postings.indices, postings.data),
@@ -153,10 +153,7 @@ def _search_distinct(
     return Neighbors(rows, similarity)
 
 
-_compile: Any = njit(parallel=True, cache=True, nogil=True)  # numba has no type stubs
-
-
-@_compile
+@compiled(parallel=True)
 def _add_sparse_products(  # type: ignore[no-untyped-def]
     scores, start, share, indptr, indices, data, post_indptr, post_rows, post_data
 ):
@@ -169,7 +166,7 @@ def _add_sparse_products(  # type: ignore[no-untyped-def]
                 line[post_rows[q]] += weight * post_data[q]
 
 
-@_compile
+@compiled(parallel=True)
 def _select_best(scores, start, indptr, rows, similarity):  # type: ignore[no-untyped-def]
     k = rows.shape[1]
     for r in prange(scores.shape[0]):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import platform
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -13,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from snuh import __version__
 from snuh.corpus import Document, MatrixSource, TextSource
-from snuh.errors import InputError
+from snuh.errors import InputError, check_arguments
 from snuh.features import TfidfFeatures
 from snuh.methods import DEFAULT, make
-from snuh.methods.progress import OnProgress, stage_callback
 from snuh.model import Model
+from snuh.progress import OnProgress, stage_callback
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +60,8 @@ class TextHasher:
         """Learn from texts, read twice (a list, or anything that can be iterated again)."""
         if isinstance(texts, str):
             raise InputError("expected a list of texts, got a single text: put it into a list")
+        if not isinstance(texts, Iterable):
+            raise InputError(f"expected a list of texts, got {type(texts).__name__}")
         if isinstance(texts, Iterator):
             raise InputError("the texts are read twice, so a generator will not do: give a list of texts")
         return self.fit_source(_Texts(texts), on_progress=on_progress)
@@ -72,15 +77,18 @@ class TextHasher:
         if isinstance(source, MatrixSource):
             X, X_val = _matrix_rows(source)
         else:
-            features = _make_features(self.features)
+            check_arguments(TfidfFeatures, self.features, what="the features' settings")
+            features = TfidfFeatures(**self.features)
             X, X_val = _text_rows(source, features, on_progress)
+        versions = _versions()
         estimator.fit(X, X_val=X_val, on_progress=on_progress)
         self.model_ = Model(
-            encoder=estimator.encoder_,
+            # Rows of texts have unit length already.
+            encoder=replace(estimator.encoder_, unit_rows=features is None),
             features=features,
             method=self.method,
             parameters=estimator.get_params(),
-            training={**estimator.training_, "source": source.name, "versions": _versions()},
+            training={**estimator.training_, "source": source.name, "versions": versions},
         )
         return self
 
@@ -113,27 +121,25 @@ class _Texts(TextSource):
             yield Document(str(number), text)
 
 
-def _make_features(settings: Mapping[str, Any]) -> TfidfFeatures:
-    try:
-        return TfidfFeatures(**settings)
-    except TypeError:
-        import inspect
-
-        from snuh.errors import suggest
-
-        known = [name for name in inspect.signature(TfidfFeatures).parameters]
-        unknown = next(name for name in settings if name not in known)
-        raise InputError(
-            f'features have no setting "{unknown}"{suggest(unknown, known)}: they are {", ".join(known)}'
-        ) from None
-
-
 def _text_rows(
     source: TextSource, features: TfidfFeatures, on_progress: OnProgress | None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
     """Read the source twice: once for the vocabulary, once for the rows; raw texts are never kept."""
     words, rows = stage_callback(on_progress, "words"), stage_callback(on_progress, "rows")
-    features.fit(doc.text for doc in source.documents(words) if doc.split in (None, "train"))
+    found: Counter[str] = Counter()
+
+    def training_texts() -> Iterator[str]:
+        for doc in source.documents(words):
+            found[doc.split or "train"] += 1
+            if doc.split in (None, "train"):
+                yield doc.text
+        if found and not found["train"]:
+            splits = ", ".join(f"{count} {split}" for split, count in found.items())
+            raise InputError(
+                f"{source.name} has no documents to learn from: expected the split train, got {splits}"
+            )
+
+    features.fit(training_texts())
     is_held: list[bool] = []
 
     def texts() -> Iterator[str]:
@@ -156,5 +162,5 @@ def _matrix_rows(source: MatrixSource) -> tuple[sparse.csr_matrix, sparse.csr_ma
 
 
 def _versions() -> dict[str, str]:
-    packages = ("snuh", "numpy", "scipy", "scikit-learn", "torch")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")}
+    return {"snuh": __version__, "python": platform.python_version(), **packages}

@@ -64,6 +64,8 @@ class Evaluation:
 
     precision: Mapping[int, float]
     """Cut-off -> expected precision, the mean over queries."""
+    chance: float
+    """The precision of the whole database, which is what random codes reach at any cut-off."""
     radius: int
     precision_within_radius: float
     """Mean over queries; a query with no document within the radius counts as 0."""
@@ -109,6 +111,7 @@ def evaluate_codes(
     within, has_near = _precision_within(counts, radius=radius)
     return Evaluation(
         precision={k: float(expected_precision(counts, k=k).mean()) for k in chosen},
+        chance=float(expected_precision(counts, k=len(codes)).mean()),
         radius=radius,
         precision_within_radius=float(within.mean()),
         empty_radius_share=float(1 - has_near.mean()),

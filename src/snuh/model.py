@@ -38,7 +38,7 @@ FORMAT_VERSION = 1
 BATCH_CHARACTERS = 8_000_000  # enough for every processor to have a part
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Model:
     """What turns texts (or, without `features`, precomputed rows) into codes."""
 
@@ -54,6 +54,10 @@ class Model:
                 f"the vocabulary has {len(self.features.terms)} terms and the encoder {self.encoder.inputs} "
                 "inputs: they must come from the same training"
             )
+
+    def __repr__(self) -> str:
+        takes = "texts" if self.features is not None else f"rows of {self.encoder.inputs} features"
+        return f"Model({self.method}, {self.bits} bits, takes {takes})"
 
     @property
     def bits(self) -> int:

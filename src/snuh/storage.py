@@ -46,10 +46,11 @@ def read_json(path: Path) -> Any:
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write named arrays to a .safetensors file."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
-    # safetensors writes the memory as it lies, so a transposed view would come back scrambled.
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+    # safetensors writes the memory as it lies, so a transposed view would come back scrambled. It would
+    # also create the file readable for its owner alone; written by us it gets the user's usual mode.
+    path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -80,18 +81,18 @@ def atomic_write(path: Path | str) -> Iterator[Path]:
     The given path ends like the wanted one, for writers that look at the suffix.
     """
     target = Path(path).resolve()
-    if target.exists() and not target.is_file():
-        raise InputError(f"cannot write {path}: it exists and is not a file")
     beside = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
     with _reporting_as_input_error(path):
+        if target.exists() and not target.is_file():
+            raise InputError(f"cannot write {path}: it exists and is not a file")
         target.parent.mkdir(parents=True, exist_ok=True)
         beside.touch()
-    try:
-        yield beside
-        _flush_to_disk(beside)
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)
+        try:
+            yield beside
+            _flush_to_disk(beside)
+            os.replace(beside, target)
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 def replace_folder(folder: Path | str, write: Callable[[Path], None]) -> None:
@@ -101,18 +102,18 @@ def replace_folder(folder: Path | str, write: Callable[[Path], None]) -> None:
     the old or the new folder whole: at `folder`, or at `previous(folder)`, where `whole_folder` finds it.
     """
     target = Path(folder).resolve()
-    check_replaceable(target)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     with _reporting_as_input_error(folder):
+        check_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         beside.mkdir()
-    try:
-        write(beside)
-        for file in beside.iterdir():
-            _flush_to_disk(file)
-        _swap(beside, target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        try:
+            write(beside)
+            for file in beside.iterdir():
+                _flush_to_disk(file)
+            _swap(beside, target)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
 
 
 def check_replaceable(folder: Path | str) -> None:
@@ -125,7 +126,7 @@ def check_replaceable(folder: Path | str) -> None:
     present = {entry.name for entry in path.iterdir()}
     if not present:
         return
-    if not _is_model(path):
+    if not is_model(path):
         raise InputError(
             f"{folder} exists and is not a snuh model: choose another folder, or remove it first"
         )
@@ -162,7 +163,8 @@ def _swap(new: Path, target: Path) -> None:
     shutil.rmtree(waiting, ignore_errors=True)
 
 
-def _is_model(folder: Path) -> bool:
+def is_model(folder: Path) -> bool:
+    """Tell whether a folder says that it is a snuh model; what it holds is not checked."""
     try:
         manifest = read_json(folder / MANIFEST_FILE)
     except InputError:
@@ -174,6 +176,8 @@ def _is_model(folder: Path) -> bool:
 def _reporting_as_input_error(path: Path | str) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:
+        raise  # from a reader of our output that went away, never from a file
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 

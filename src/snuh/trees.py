@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy import sparse
 
+from snuh.compiling import compiled
 from snuh.errors import InputError
 
 Sampler = Literal["depth-first", "star"]
@@ -31,23 +31,30 @@ class WeightedEdges:
     similarity: npt.NDArray[np.float32]  # (edges,)
 
 
-def sample_forest(
-    adjacency: sparse.csr_matrix, *, alpha: float, sampler: Sampler = "depth-first", rng: np.random.Generator
-) -> Pairs:
-    """Draw one spanning forest (for `star`: one set of stars); each row is (parent, child)."""
-    if not alpha > 0:
-        raise InputError(f"alpha must be above 0, got {alpha}")
-    order = rng.permutation(adjacency.shape[0]).astype(np.int32)
-    indptr, indices = adjacency.indptr, adjacency.indices
-    if sampler == "star":
-        edges: Pairs = _star_forest(indptr, indices, order)
+class ForestSampler:
+    """Draws spanning forests (for `star`: sets of stars) of one graph."""
+
+    def __init__(
+        self, adjacency: sparse.csr_matrix, *, alpha: float, sampler: Sampler = "depth-first"
+    ) -> None:
+        if not alpha > 0:
+            raise InputError(f"alpha must be above 0, got {alpha}")
+        if sampler not in ("depth-first", "star"):
+            raise InputError(f'sampler must be "depth-first" or "star", got "{sampler}"')
+        self._adjacency = adjacency
+        self._chances = None if sampler == "star" else _softmax_chances(adjacency, alpha)
+
+    def draw(self, rng: np.random.Generator) -> Pairs:
+        """Draw one forest; each row is (parent, child)."""
+        docs = self._adjacency.shape[0]
+        indptr, indices = self._adjacency.indptr, self._adjacency.indices
+        order = rng.permutation(docs).astype(np.int32)
+        edges: Pairs
+        if self._chances is None:
+            edges = _star_forest(indptr, indices, order)
+        else:
+            edges = _depth_first_forest(indptr, indices, self._chances, order, rng.random(docs))
         return edges
-    if sampler != "depth-first":
-        raise InputError(f'trees must be "depth-first" or "star", got "{sampler}"')
-    chances = _softmax_chances(adjacency, alpha)
-    draws = rng.random(2 * adjacency.shape[0])
-    edges = _depth_first_forest(indptr, indices, chances, order, draws)
-    return edges
 
 
 def sample_edges(
@@ -62,9 +69,10 @@ def sample_edges(
     """Draw `trees` forests and merge them to edges with the weights w_ij of the multi-tree bound."""
     if trees < 1:
         raise InputError(f"trees must be at least 1, got {trees}")
+    source = ForestSampler(adjacency, alpha=alpha, sampler=sampler)
     forests = []
     for drawn in range(trees):
-        forests.append(sample_forest(adjacency, alpha=alpha, sampler=sampler, rng=rng))
+        forests.append(source.draw(rng))
         if on_progress is not None:
             on_progress((drawn + 1) / trees)
     return merge_forests(forests, adjacency)
@@ -87,10 +95,7 @@ def _softmax_chances(adjacency: sparse.csr_matrix, alpha: float) -> npt.NDArray[
     return np.maximum(chances, np.finfo(np.float64).tiny)
 
 
-_compile: Any = njit(cache=True, nogil=True)  # numba has no type stubs
-
-
-@_compile
+@compiled()
 def _depth_first_forest(indptr, indices, chances, order, draws):  # type: ignore[no-untyped-def]
     docs = order.shape[0]
     visited = np.zeros(docs, dtype=np.bool_)
@@ -129,7 +134,7 @@ def _depth_first_forest(indptr, indices, chances, order, draws):  # type: ignore
     return edges[:found]
 
 
-@_compile
+@compiled()
 def _star_forest(indptr, indices, order):  # type: ignore[no-untyped-def]
     docs = order.shape[0]
     visited = np.zeros(docs, dtype=np.bool_)

@@ -57,6 +57,4 @@ def run_process(*arguments: object, stdin: str = "") -> Ran:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Return every file below a folder with its bytes."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

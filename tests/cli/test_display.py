@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from snuh.cli.display import Lines, describe_epoch
-from snuh.methods.progress import EpochReport, Progress
+from snuh.progress import EpochReport, Progress
 from tests.cli.running import environment
 
 REPORT = EpochReport(2, {"words": 100.0, "nodes": 0.5}, 0.4, 0.45, alive=True, seconds=1.25)

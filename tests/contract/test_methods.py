@@ -88,8 +88,30 @@ def test_sparse_and_dense_rows_give_the_same_bits(name: str) -> None:
 def test_the_length_of_a_row_does_not_change_its_code(name: str) -> None:
     X, _ = planted_topics(1)
     scaled = sparse.csr_matrix(sparse.diags(np.random.default_rng(0).uniform(0.5, 20, DOCS)) @ X)
-    estimator = make(name, bits=16, seed=0, parameters={**QUICK, "epochs": 2}).fit(scaled)
-    np.testing.assert_array_equal(estimator.transform(scaled), estimator.transform(X))
+    for rows in (X, scaled):
+        estimator = make(name, bits=16, seed=0, parameters={**QUICK, "epochs": 2}).fit(rows)
+        np.testing.assert_array_equal(estimator.transform(scaled), estimator.transform(X))
+
+
+@every_method
+def test_the_callers_matrix_is_never_changed(name: str) -> None:
+    X, _ = planted_topics(1)
+    X.data[:50] = 0.0  # stored zeros, which fit does not want
+    before = X.copy()
+    for array in (X.data, X.indices, X.indptr):
+        array.flags.writeable = False
+    make(name, bits=16, seed=0, parameters={**QUICK, "epochs": 1}).fit(X).transform(X)
+    np.testing.assert_array_equal(X.data, before.data)
+    np.testing.assert_array_equal(X.indptr, before.indptr)
+
+
+@every_method
+def test_many_copies_are_not_taken_for_dead_codes(name: str) -> None:
+    X, _ = planted_topics(1, docs=60)
+    X = sparse.vstack([X, *[X[0]] * 140]).tocsr()
+    estimator = make(name, bits=16, seed=0, parameters={**QUICK, "epochs": 3}).fit(X)
+    assert estimator.training_["alive"]
+    assert len(np.unique(estimator.transform(X[60:]), axis=0)) == 1
 
 
 @every_method
@@ -113,6 +135,9 @@ def test_clone_and_pipeline_work(name: str) -> None:
         ({"batch_size": 1.5}, "batch_size must be a whole number, got 1.5"),
         ({"neighbors": DOCS}, "expected more documents than neighbors"),
         ({"seed": -1}, "seed must be 0 or more, got -1"),
+        ({"seed": 2**32}, "seed must be below"),
+        ({"decay": "False"}, "decay must be true or false, got 'False'"),
+        ({"strength": 0.99999999}, "strength must be below 1"),
     ],
 )
 def test_bad_parameters_are_refused(name: str, changes: dict[str, Any], message: str) -> None:
@@ -135,6 +160,8 @@ def test_empty_and_equal_corpora_are_refused(name: str) -> None:
         estimator.fit(sparse.csr_matrix((30, 5), dtype=np.float32))
     with pytest.raises(InputError, match="all 30 documents are equal"):
         estimator.fit(np.ones((30, 5)))
+    with pytest.raises(InputError, match="all 30 documents are equal"):
+        estimator.fit(np.concatenate([np.ones((30, 5)), np.zeros((1, 5))]))
 
 
 @every_method
@@ -159,5 +186,5 @@ def test_an_unknown_method_suggests_the_nearest() -> None:
 
 
 def test_an_unknown_parameter_suggests_the_nearest() -> None:
-    with pytest.raises(InputError, match=r'has no parameter "neighbours" \(did you mean "neighbors"\?\)'):
+    with pytest.raises(InputError, match=r'has no "neighbours" \(did you mean "neighbors"\?\)'):
         make("snuh", bits=16, seed=0, parameters={"neighbours": 3})

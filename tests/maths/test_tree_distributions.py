@@ -8,7 +8,7 @@ import torch
 from scipy import sparse
 
 from snuh.methods.gaussians import edge_divergence, node_divergence
-from snuh.trees import merge_forests, sample_forest
+from snuh.trees import ForestSampler, merge_forests
 from tests.maths.test_gaussians import gaussian_divergence
 
 DOCS = 7
@@ -41,7 +41,7 @@ def tree_covariance(
 
 
 def some_forest(seed: int) -> np.ndarray:
-    return sample_forest(ring_with_chords(), alpha=0.3, rng=np.random.default_rng(seed))
+    return ForestSampler(ring_with_chords(), alpha=0.3).draw(np.random.default_rng(seed))
 
 
 def prior_correlations(graph: sparse.csr_matrix, strength: float) -> dict[tuple[int, int], float]:

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.lsa import fit_lsa
-from snuh.methods.progress import Progress
 from snuh.methods.selection import HeldOutScore
-from snuh.methods.training import TrainingError, TrainingPlan, train
+from snuh.methods.training import DivergedError, TrainingPlan, train
+from snuh.progress import Progress
 from tests.contract.test_methods import planted_topics
 
 TERMS, BITS = 300, 8
@@ -120,9 +120,34 @@ def test_a_loss_that_is_not_finite_starts_the_epoch_again() -> None:
 
 
 def test_a_loss_that_is_never_finite_is_an_error_that_says_what_to_do() -> None:
-    course = Course([topic_encoder(0.5)] * 3, broken=set(range(2, 99)))
-    with pytest.raises(TrainingError, match=r"not finite in epoch 2.*smaller learning_rate"):
+    course = Course([topic_encoder(0.5)] * 3, broken=set(range(1, 99)))
+    with pytest.raises(DivergedError, match=r"not finite in epoch 1.*smaller learning_rate"):
         train(course, plan(3, 9), score=score(), rng=rng())
+
+
+def test_divergence_after_good_epochs_keeps_the_best_encoder() -> None:
+    course = Course([topic_encoder(quality) for quality in (0.1, 0.6, 0.2)], broken=set(range(3, 99)))
+    result = train(course, plan(3, 9), score=score(), rng=rng())
+    assert result.stopped == "diverged"
+    assert result.best_epoch == 2
+
+
+def test_a_gradient_that_is_not_finite_never_reaches_the_parameters() -> None:
+    class Infinite(Course):
+        def loss(self, batch: int, *, epoch: float) -> Mapping[str, torch.Tensor]:
+            self.calls += 1
+            parameter = self.parameters[0]
+            # The root has a finite value and an infinite slope at zero.
+            value = (
+                (parameter - parameter.detach()).abs().sqrt().sum() if self.calls == 2 else parameter.sum()
+            )
+            return {"toy": value}
+
+    course = Infinite([topic_encoder(0.5)] * 3)
+    result = train(course, plan(3, 9), score=score(), rng=rng())
+    assert course.calls == 4
+    assert len(result.history) == 3
+    assert torch.isfinite(course.parameters[0]).all()
 
 
 def test_ctrl_c_keeps_the_best_encoder_so_far() -> None:
@@ -152,3 +177,10 @@ def test_each_epoch_reports_the_named_parts_of_the_loss() -> None:
     assert [epoch.epoch for epoch in epochs] == [1, 2]
     assert epochs[0].parts == {"toy": pytest.approx(3.0)}
     assert reports[-1].done == 1.0
+
+
+def test_a_small_corpus_is_scored_without_finding_itself() -> None:
+    X = planted_topics(1, docs=50)[0]
+    held = HeldOutScore(X, X, fit_lsa(X, dims=8, seed=0), rng=np.random.default_rng(0))
+    # Codes that put every document alone: nothing but the document itself is at distance 0.
+    assert held(topic_encoder(0.0)).value < held(topic_encoder(0.6)).value < 0.9

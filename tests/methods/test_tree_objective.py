@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy import sparse
 
+from snuh.encoder import Encoder
 from snuh.methods.layers import sparse_linear, word_log_likelihood, word_sets
 from snuh.methods.tree_objective import Edges, TreeBatch, TreeObjective, TreeSettings
 from tests.reference.dense_snuh import DenseSNUH
@@ -102,6 +103,7 @@ def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: 
     torch.testing.assert_close(fast.weight.grad[:, :BITS], twin.mean.weight.grad.t(), **close)
     torch.testing.assert_close(fast.weight.grad[:, BITS : 2 * BITS], twin.deviation.weight.grad.t(), **close)
     torch.testing.assert_close(fast.bias.grad[:BITS], twin.mean.bias.grad, **close)
+    torch.testing.assert_close(fast.bias.grad[BITS : 2 * BITS], twin.deviation.bias.grad, **close)
     torch.testing.assert_close(fast.embedding.grad, twin.decoder.weight.grad, **close)
     torch.testing.assert_close(fast.word_bias.grad, twin.decoder.bias.grad, **close)
     if correlation == "encoder":
@@ -217,3 +219,75 @@ def test_median_threshold_balances_codes_wherever_the_means_lie() -> None:
     encoder = fast.encoder()
     ones = np.unpackbits(encoder.encode(fast.X), axis=1).mean(axis=0)
     assert np.abs(ones - 0.5).max() <= 1 / DOCS
+
+
+def test_numpy_encoder_equals_the_training_model() -> None:
+    fast = objective()
+    rows = unit_rows(5)
+    mu = fast.posterior(rows).mu.detach().numpy()
+    np.testing.assert_allclose(fast.encoder().values(rows), mu, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(np.unpackbits(fast.encoder().encode(rows), axis=1), mu > 0.5)
+
+
+def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -> None:
+    """Without noise the two word terms are plain means over half of the batch each."""
+    fast = objective(neighbor_words=3.0)
+    with torch.no_grad():
+        fast.bias[BITS : 2 * BITS] = -40.0  # no deviation, so the sample is the mean
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    parts = fast.loss(batch, epoch=1.0)
+    half = len(batch.documents) // 2
+
+    def explained(codes_of: np.ndarray, words_of: np.ndarray) -> float:
+        z = fast.posterior(fast.X[codes_of]).mu.detach()
+        words = torch.from_numpy(fast.X[words_of].toarray() > 0)
+        return float(
+            (words * torch.log_softmax(z @ fast.embedding.detach().t() + fast.word_bias.detach(), dim=1))
+            .sum(1)
+            .mean()
+        )
+
+    own = batch.documents[:half]
+    assert parts["words"].item() == pytest.approx(-explained(own, own), rel=1e-5)
+    first, second = batch.pairs[:half].T
+    assert parts["neighbor words"].item() == pytest.approx(-3.0 * explained(second, first), rel=1e-5)
+
+
+def test_hidden_words_keep_the_expected_input_and_the_target() -> None:
+    fast = objective(word_dropout=0.4)
+    rows = fast.X[:10]
+    drawn = np.mean([fast._hide_words(rows).toarray() for _ in range(4000)], axis=0)
+    error = rows.toarray() * np.sqrt(0.4 / 0.6 / 4000)
+    assert (np.abs(drawn - rows.toarray()) <= 5 * error + 1e-6).all()
+    hidden = fast._hide_words(rows)
+    assert (hidden.data == 0).any()
+    assert (rows.data != 0).all()
+
+
+def test_edges_are_drawn_anew_once_before_the_given_epoch() -> None:
+    calls: list[int] = []
+
+    def new_edges(encoder: Encoder) -> Edges:
+        calls.append(encoder.bits)
+        return some_edges(9, count=7)
+
+    generator = torch.Generator().manual_seed(0)
+    fast = TreeObjective(
+        unit_rows(1), some_edges(2), settings(refresh=2), generator=generator, new_edges=new_edges
+    )
+    sizes = []
+    for epoch in range(5):
+        next(fast.batches(np.random.default_rng(0), epoch=epoch))
+        sizes.append(len(fast.edges.pairs))
+    assert calls == [BITS]
+    assert sizes == [40, 40, 7, 7, 7]
+
+
+def test_edges_are_never_drawn_anew_where_refresh_is_zero() -> None:
+    generator = torch.Generator().manual_seed(0)
+    fast = TreeObjective(
+        unit_rows(1), some_edges(2), settings(), generator=generator, new_edges=lambda encoder: some_edges(9)
+    )
+    edges = fast.edges
+    next(fast.batches(np.random.default_rng(0), epoch=0))
+    assert fast.edges is edges

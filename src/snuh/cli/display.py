@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from snuh.methods.progress import EpochReport, Progress
+from snuh.progress import EpochReport, Progress
 
 STAGES = {
     "words": "Learning the vocabulary",

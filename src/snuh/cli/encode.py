@@ -32,11 +32,11 @@ def encode(
     import time
 
     from snuh.cli.display import display
-    from snuh.cli.encoding import encode_source
     from snuh.cli.group import say
     from snuh.cli.output import check_place, plural, print_facts, print_json
     from snuh.cli.writers import check_suffix, open_writer
     from snuh.corpus import open_source
+    from snuh.encoding import encode_source
     from snuh.model import load
 
     started = time.perf_counter()

@@ -37,18 +37,24 @@ def evaluate(
     Each document of the test split searches the train split (documents without a split belong to it, as in
     fit). A hit is any shared label; among documents at equal distance, precision is the expected one.
     """
+    from snuh.cli.display import display
     from snuh.cli.output import print_json
-    from snuh.cli.scoring import check_split, read_parts, score_parts
     from snuh.corpus import open_source
+    from snuh.encoding import encode_source
+    from snuh.evaluation import evaluate_splits
     from snuh.model import load
 
-    for split in (query_split, database_split):
-        check_split(split)
     chosen = _parse_cutoffs(cutoffs)
     loaded = load(model)
     documents = open_source(source, text_field=text_field, id_field=id_field)
-    queries, database = read_parts(loaded, documents, query_split, database_split)
-    scored = score_parts(queries, database, cutoffs=chosen)
+    with display() as shown:
+        evaluation = evaluate_splits(
+            encode_source(loaded, documents, progress=shown.stage("Encoding")),
+            name=documents.name,
+            query_split=query_split,
+            database_split=database_split,
+            cutoffs=chosen,
+        )
     summary = {
         "model": str(model),
         "method": loaded.method,
@@ -56,13 +62,12 @@ def evaluate(
         "source": documents.name,
         "query_split": query_split,
         "database_split": database_split,
-        "chance": scored.chance,
-        **scored.evaluation.to_json(),
+        **evaluation.to_json(),
     }
     if as_json:
         print_json(summary)
         return
-    print_evaluation(summary, scored.evaluation)
+    print_evaluation(summary, evaluation)
 
 
 def _parse_cutoffs(text: str | None) -> Sequence[int] | None:
@@ -92,7 +97,7 @@ def print_evaluation(summary: dict[str, Any], evaluation: Evaluation) -> None:
     for cutoff, precision in evaluation.precision.items():
         style = "bold green" if cutoff == HEADLINE_CUTOFF else None
         table.add_row(f"precision@{cutoff}", f"{precision:.4f}", style=style)
-    table.add_row("chance", f"{summary['chance']:.4f}", "precision of random codes", end_section=True)
+    table.add_row("chance", f"{evaluation.chance:.4f}", "precision of random codes", end_section=True)
     table.add_row(
         f"within radius {evaluation.radius}",
         f"{evaluation.precision_within_radius:.4f}",

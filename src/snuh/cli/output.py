@@ -6,15 +6,17 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from snuh.errors import InputError
-from snuh.storage import dump_json
+from snuh.storage import dump_json, is_model
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from snuh.search import Hit
 
 WIDTH_WITHOUT_TERMINAL = 120
 
@@ -45,6 +47,9 @@ def print_facts(facts: Sequence[tuple[str, str]]) -> None:
 
 def check_place(path: Path) -> None:
     """Raise InputError where nothing can be written at `path`, before the work is done for nothing."""
+    model = next((folder for folder in path.resolve().parents if is_model(folder)), None)
+    if model is not None:
+        raise InputError(f"cannot write {path}: {model} is a model folder, which holds only the model")
     ancestor = path.resolve().parent
     while not os.path.lexists(ancestor):
         ancestor = ancestor.parent
@@ -52,6 +57,17 @@ def check_place(path: Path) -> None:
         raise InputError(f"cannot write {path}: {ancestor} is not a folder")
     if not os.access(ancestor, os.W_OK | os.X_OK):
         raise InputError(f"cannot write {path}: the folder {ancestor} is not writable")
+
+
+def hit_to_json(hit: Hit) -> dict[str, Any]:
+    """Return plain values for JSON, with the first line of the text."""
+    document = hit.document
+    return {
+        "distance": hit.distance,
+        "id": document.id,
+        "labels": list(document.labels),
+        "text": first_line(document.text),
+    }
 
 
 def first_line(text: str) -> str:

@@ -12,7 +12,7 @@ from snuh.cli.options import IdField, Json, Source, TextField
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from snuh.cli.hits import Hit
+    from snuh.search import Hit
 
 EXAMPLES = (
     'snuh search tickets.jsonl "printer is on fire" --model model',
@@ -35,11 +35,12 @@ def search(
     source. Documents without any word that the model knows are left out.
     """
     from snuh.cli.display import display
-    from snuh.cli.hits import encode_query, nearest_hits
-    from snuh.cli.output import print_json
+    from snuh.cli.output import hit_to_json, print_json
     from snuh.corpus import open_source
+    from snuh.encoding import encode_source
     from snuh.errors import InputError
     from snuh.model import load
+    from snuh.search import encode_query, nearest_hits
 
     if k < 1:
         raise InputError(f"-k must be at least 1, got {k}")
@@ -47,9 +48,10 @@ def search(
     query = encode_query(loaded, text)
     documents = open_source(source, text_field=text_field, id_field=id_field)
     with display() as shown:
-        hits = nearest_hits(loaded, query, documents, k=k, progress=shown.stage("Searching"))
+        batches = encode_source(loaded, documents, progress=shown.stage("Searching"))
+        hits = nearest_hits(query, batches, k=k)
     if as_json:
-        print_json({"query": text, "bits": loaded.bits, "hits": [hit.to_json() for hit in hits]})
+        print_json({"query": text, "bits": loaded.bits, "hits": [hit_to_json(hit) for hit in hits]})
     else:
         print_hits(hits)
 

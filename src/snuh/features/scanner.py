@@ -7,14 +7,13 @@ open-addressing table and compared byte by byte with the term found there, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from snuh.compiling import compiled
 from snuh.features.counts import TermCounts
 
 _HASH_START = np.uint64(14695981039346656037)  # FNV-1a, 64 bits
@@ -79,22 +78,8 @@ def _ascii_words(*, lowercase: bool) -> NDArray[np.uint8]:
     return folded
 
 
-def _compile(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile now, and keep the machine code on disk where a folder for it can be written."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        compiled: Callable[..., Any]
-        try:
-            compiled = njit(signature, cache=True, nogil=True)(function)
-        except (RuntimeError, OSError):  # no writable folder, or a full disk
-            compiled = njit(signature, nogil=True)(function)
-        return compiled
-
-    return decorate
-
-
 # numba has no type stubs, and the kernels' types are those of their signatures.
-@_compile("uint64[::1](Array(uint8, 1, 'C', readonly=True), int64[::1], int64)")
+@compiled("uint64[::1](Array(uint8, 1, 'C', readonly=True), int64[::1], int64)")
 def _build_table(pool, starts, slots):  # type: ignore[no-untyped-def]
     """Return slots holding (upper half of the hash, term number + 1), or 0 where free."""
     table = np.zeros(slots, dtype=np.uint64)
@@ -111,7 +96,7 @@ def _build_table(pool, starts, slots):  # type: ignore[no-untyped-def]
     return table
 
 
-@_compile(
+@compiled(
     "int64(Array(uint8, 1, 'C', readonly=True), int64[::1], uint8[::1], boolean[::1], uint64[::1],"
     " Array(uint8, 1, 'C', readonly=True), int64[::1], int64[::1], int32[::1], int32[::1])"
 )

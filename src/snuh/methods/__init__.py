@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from snuh.errors import InputError, MissingExtraError, suggest
+from snuh.errors import InputError, check_arguments, missing_extra, suggest
 
 DEFAULT = "snuh-plus"
 
@@ -62,24 +61,12 @@ def method_class(name: str) -> type[Any]:  # a HashingEstimator; importing it he
     try:
         found: type[Any] = getattr(import_module(module), class_name)
     except ModuleNotFoundError as error:
-        if error.name in ("torch", "sklearn"):
-            raise MissingExtraError(
-                f"training needs {'PyTorch' if error.name == 'torch' else 'scikit-learn'}: "
-                'pip install "snuh[train]"'
-            ) from None
-        raise
+        raise missing_extra(error) from None
     return found
 
 
 def make(name: str, *, bits: int, seed: int, parameters: Mapping[str, Any] | None = None) -> Any:
     """Build an estimator by name; InputError suggests the nearest name for an unknown parameter."""
     cls = method_class(name)
-    known = [
-        key for key in inspect.signature(cls.__init__).parameters if key not in ("self", "n_bits", "seed")
-    ]
-    for key in parameters or {}:
-        if key not in known:
-            raise InputError(
-                f'{name} has no parameter "{key}"{suggest(key, known)}: its parameters are {", ".join(known)}'
-            )
+    check_arguments(cls, parameters or {}, what=f"{name}'s parameters", but=("n_bits", "seed"))
     return cls(n_bits=bits, seed=seed, **(parameters or {}))

@@ -17,11 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from snuh.codes import check_bits
 from snuh.encoder import Encoder
 from snuh.errors import InputError
+from snuh.features.matrix import check_matrix, unit_rows
 from snuh.methods.lsa import LSA, fit_lsa
-from snuh.methods.progress import OnProgress, stage_callback
 from snuh.methods.selection import HeldOutScore
 from snuh.methods.training import TrainingResult
 from snuh.metrics import code_health
+from snuh.progress import OnProgress, stage_callback
 
 HELD_OUT_SHARE = 0.1
 HELD_OUT_MOST = 1_000
@@ -80,12 +81,12 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._checked_rows(X, reset=True)
         self._check_size(rows.shape[0])
         started = time.perf_counter()
-        unit, is_unit = _unit_rows(rows)
+        unit = unit_rows(rows)
         _check_distinct(unit)
-        held = None if X_val is None else _unit_rows(self._checked_rows(X_val, reset=False))[0]
+        held = None if X_val is None else unit_rows(self._checked_rows(X_val, reset=False))
         data = self._training_data(unit, held, on_progress)
         result = self._train(data, on_progress)
-        self.encoder_ = result.encoder if is_unit else replace(result.encoder, unit_rows=True)
+        self.encoder_ = replace(result.encoder, unit_rows=True)
         self.history_ = result.history
         self.training_ = {
             "seed": self.seed,
@@ -98,13 +99,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "distinct_codes": code_health(self.encoder_.encode(rows)).distinct_codes,
             "seconds": round(time.perf_counter() - started, 3),
         }
-        if not result.alive:
-            warnings.warn(
-                "the codes are dead: nearly all documents share one code. Try more epochs, a smaller beta, "
-                "or check that the documents share words",
-                DeadCodesWarning,
-                stacklevel=2,
-            )
+        _warn_of_dead_codes(result)
         return self
 
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:  # anything scikit-learn takes as a matrix
@@ -114,25 +109,23 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return encoder.encode(self._checked_rows(X, reset=False))
 
     def _checked_rows(self, X: Any, *, reset: bool) -> sparse.csr_matrix:
+        rows = check_matrix(X)
         try:
-            checked = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32)
+            validate_data(self, X, reset=reset, skip_check_array=True)  # as many columns as in fit
         except ValueError as error:
             raise InputError(" ".join(str(error).split())) from None
-        rows = sparse.csr_matrix(checked)
-        rows.eliminate_zeros()
-        rows.sort_indices()
         return rows
 
     def _training_data(
         self, X: sparse.csr_matrix, held: sparse.csr_matrix | None, on_progress: OnProgress | None
     ) -> TrainingData:
         report = stage_callback(on_progress, "similarity")
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(int(self.seed))
         if held is None:
             X, held = _hold_out(X, rng)
         if report is not None:
             report(0.0)
-        lsa = fit_lsa(X, dims=LSA_DIMS, seed=self.seed)
+        lsa = fit_lsa(X, dims=LSA_DIMS, seed=int(self.seed))
         score = HeldOutScore(X, held, lsa, rng=rng)
         if report is not None:
             report(1.0)
@@ -145,24 +138,30 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _unit_rows(X: sparse.csr_matrix) -> tuple[sparse.csr_matrix, bool]:
-    """Scale rows to unit length; also say whether they had it already (empty rows aside)."""
-    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    if np.all((np.abs(lengths - 1.0) < 1e-3) | (lengths == 0)):
-        return X, True
-    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    return sparse.csr_matrix(sparse.diags(scale.astype(np.float32)) @ X), False
+def _warn_of_dead_codes(result: TrainingResult) -> None:
+    advice = "try a smaller beta or more epochs, or check that the documents share words"
+    if not result.alive:
+        problem = "the codes are dead: they hardly tell documents apart"
+    elif not result.history[-1].alive:
+        problem = f"the codes died in training, those of epoch {result.best_epoch} are kept"
+    else:
+        return
+    warnings.warn(f"{problem}; {advice}", DeadCodesWarning, stacklevel=3)
 
 
 def _check_distinct(X: sparse.csr_matrix) -> None:
-    sizes = np.diff(X.indptr)
-    if not sizes.any():
+    filled = X[np.diff(X.indptr) > 0]
+    if not filled.shape[0]:
+        raise InputError(f"all {X.shape[0]} documents are empty: expected feature rows with values")
+    sizes = np.diff(filled.indptr)
+    if sizes.min() != sizes.max():
+        return
+    columns, values = filled.indices.reshape(-1, sizes[0]), filled.data.reshape(-1, sizes[0])
+    if (columns == columns[0]).all() and (values == values[0]).all():
         raise InputError(
-            f"all {X.shape[0]} documents are empty: expected feature rows with some value above 0"
+            f"all {filled.shape[0]} documents are equal (n_features = {X.shape[1]}): expected at least two "
+            "that differ"
         )
-    first = X[int(np.flatnonzero(sizes)[0])]
-    if sizes.min() == sizes.max() and not (sparse.vstack([first] * X.shape[0], format="csr") != X).nnz:
-        raise InputError(f"all {X.shape[0]} documents are equal: expected at least two that differ")
 
 
 def _hold_out(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:

@@ -4,16 +4,17 @@ The objective of SNUH (`tree_objective`) with four additions, each measured in d
 
 - the neighbour graph uses the mean of TF-IDF cosine and cosine in LSA space;
 - on a sampled edge, the code of one document must also explain the words of the other, with the same decoder:
-  + neighbor_words * sum_edges E_q log p(x_i|z_j);
+  + neighbor_words * N * mean over edges of E_q log p(x_i|z_j);
 - the graph is built anew once, half of the similarity then from the means learnt so far;
 - some words are hidden from the encoder in each step.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
-from snuh.errors import InputError
+from snuh.methods.limits import Limit
 from snuh.methods.tree_estimator import Additions, TreeHasher
 from snuh.methods.tree_objective import Correlation
 from snuh.trees import Sampler
@@ -24,6 +25,12 @@ class SNUHPlus(TreeHasher):
 
     Example: `SNUHPlus(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **TreeHasher.limits,
+        "neighbor_words": Limit(),
+        "refresh": Limit(below=1),
+    }
 
     def __init__(
         self,
@@ -78,14 +85,6 @@ class SNUHPlus(TreeHasher):
         self.patience = patience
         self.clip = clip
         self.seed = seed
-
-    def check_parameters(self) -> None:
-        """Raise InputError where a parameter has no usable value."""
-        super().check_parameters()
-        if not self.neighbor_words >= 0:
-            raise InputError(f"neighbor_words must be 0 or more, got {self.neighbor_words}")
-        if not 0 <= self.refresh < 1:
-            raise InputError(f"refresh must be from 0 to below 1, got {self.refresh}")
 
     def _additions(self) -> Additions:
         return Additions(self.neighbor_words, graph_of_lsa=True, refresh=self.refresh)

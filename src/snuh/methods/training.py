@@ -14,19 +14,19 @@ import torch
 from torch import Tensor
 
 from snuh.encoder import Encoder
-from snuh.errors import SnuhError
-from snuh.methods.progress import EpochReport, OnProgress, Progress
+from snuh.errors import InputError, SnuhError
 from snuh.methods.selection import HeldOutScore, Score
+from snuh.progress import EpochReport, OnProgress, Progress
 
 logger = logging.getLogger(__name__)
 
 Batch = TypeVar("Batch")
-Stopped = Literal["patience", "epochs", "interrupted"]
+Stopped = Literal["patience", "epochs", "interrupted", "diverged"]
 MAX_RECOVERIES = 3
 
 
-class TrainingError(SnuhError):
-    """Training that could not go on."""
+class DivergedError(SnuhError):
+    """A loss that does not stay finite."""
 
 
 class Objective(Protocol[Batch]):
@@ -107,7 +107,7 @@ class _Run(Generic[Batch]):
                 return parts
             self.recoveries += 1
             if self.recoveries > MAX_RECOVERIES:
-                raise TrainingError(
+                raise DivergedError(
                     f"the loss was not finite in epoch {epoch + 1}, {self.recoveries} times over: "
                     "use a smaller learning_rate or clip, or check the features for extreme values"
                 )
@@ -124,16 +124,16 @@ class _Run(Generic[Batch]):
             now = epoch + step / steps
             parts = self.objective.loss(batch, epoch=now)
             loss = sum(parts.values(), start=torch.zeros(()))
-            if not math.isfinite(loss.item()):
+            if not math.isfinite(loss.item()) or not self._update(loss, now):
                 return None
-            self._update(loss, now)
             for name, value in parts.items():
                 totals[name] = totals.get(name, 0.0) + value.item() / steps
             if self.on_progress is not None and step % 16 == 0:
                 self.on_progress(Progress("training", now / self.plan.epochs))
         return totals
 
-    def _update(self, loss: Tensor, now: float) -> None:
+    def _update(self, loss: Tensor, now: float) -> bool:
+        """Take one step of Adam; False, and no step, where the gradient is not finite."""
         rate = self.plan.learning_rate * 0.5**self.recoveries
         if self.plan.decay:
             rate *= 1.0 - now / self.plan.epochs
@@ -141,8 +141,11 @@ class _Run(Generic[Batch]):
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.objective.parameters, self.plan.clip)
+        norm = torch.nn.utils.clip_grad_norm_(self.objective.parameters, self.plan.clip)
+        if not math.isfinite(norm.item()):
+            return False
         self.optimizer.step()
+        return True
 
     def _finish_epoch(self, epoch: int, parts: dict[str, float], start: float) -> None:
         encoder = self.objective.encoder()
@@ -174,7 +177,7 @@ def train(
 ) -> TrainingResult:
     """Minimise the objective and keep the encoder with the best held-out score.
 
-    Ctrl-C after the first epoch ends training and keeps the best encoder so far.
+    Ctrl-C, or a loss that stays infinite, after the first epoch ends training and keeps the best so far.
     """
     run = _Run(objective, plan, score, rng, on_progress)
     try:
@@ -183,7 +186,12 @@ def train(
         if run.best is None:
             raise
         stopped = "interrupted"
+    except DivergedError as error:
+        if run.best is None:
+            raise
+        logger.warning("%s; the best encoder so far is kept", error)
+        stopped = "diverged"
     if run.best is None:
-        raise TrainingError(f"epochs must be at least 1, got {plan.epochs}")
+        raise InputError(f"epochs must be at least 1, got {plan.epochs}")
     best, epoch, encoder = run.best
     return TrainingResult(encoder, best.value, best.alive, epoch + 1, stopped, run.history)

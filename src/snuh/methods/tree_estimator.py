@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,9 +16,10 @@ from snuh.encoder import Encoder
 from snuh.errors import InputError, suggest
 from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
 from snuh.methods.estimator import HashingEstimator, TrainingData
-from snuh.methods.progress import OnProgress, stage_callback
+from snuh.methods.limits import Limit
 from snuh.methods.training import TrainingPlan, TrainingResult, train
 from snuh.methods.tree_objective import Correlation, Edges, TreeObjective, TreeSettings
+from snuh.progress import OnProgress, stage_callback
 from snuh.trees import Sampler, sample_edges
 
 CHOICES = {
@@ -26,26 +28,10 @@ CHOICES = {
     "correlation": ("encoder", "optimum", "prior", "none"),
     "threshold": ("half", "median"),
 }
-POSITIVE = (
-    "neighbors",
-    "trees",
-    "alpha",
-    "sigma",
-    "tau",
-    "batch_size",
-    "learning_rate",
-    "epochs",
-    "patience",
-    "clip",
-)
-WHOLE = ("neighbors", "trees", "batch_size", "epochs", "patience", "seed")
-NOT_NEGATIVE = ("beta", "strength", "word_dropout", "warmup", "init_range", "seed")
-BELOW_ONE = ("strength", "word_dropout")
-CHOSEN = ("beta", "word_dropout", "learning_rate", "epochs")  # None: by length of the codes, or of the corpus
 STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 2_000, 12, 60  # where the epochs are not given
 MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
 BY_BITS = {
-    "beta": {16: 0.1, 32: 0.07, 64: 0.04, 128: 0.03},
+    "beta": {16: 0.1, 32: 0.07, 64: 0.05, 128: 0.03},
     "word_dropout": {16: 0.0, 32: 0.1, 64: 0.2},
     "learning_rate": {16: 0.006, 32: 0.0042, 64: 0.003, 128: 0.0021},
 }
@@ -63,6 +49,24 @@ class Additions:
 class TreeHasher(HashingEstimator):
     """Base of the methods whose documents are correlated along forests of a neighbour graph."""
 
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "neighbors": Limit(above=0, whole=True),
+        "trees": Limit(above=0, whole=True),
+        "alpha": Limit(above=0),
+        "sigma": Limit(above=0),
+        "strength": Limit(below=1),
+        "tau": Limit(above=0),
+        "beta": Limit(optional=True),
+        "word_dropout": Limit(below=1, optional=True),
+        "warmup": Limit(),
+        "init_range": Limit(),
+        "batch_size": Limit(above=0, whole=True),
+        "learning_rate": Limit(above=0, optional=True),
+        "epochs": Limit(above=0, whole=True, optional=True),
+        "patience": Limit(above=0, whole=True),
+        "clip": Limit(above=0),
+        "seed": Limit(whole=True, below=2**32),
+    }
     neighbors: int
     trees: int
     sampler: Sampler
@@ -92,33 +96,16 @@ class TreeHasher(HashingEstimator):
         """Raise InputError where a parameter has no usable value."""
         super().check_parameters()
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                value = getattr(self, name)
+            value = getattr(self, name)
+            if value not in known:
                 options = ", ".join(known)
                 raise InputError(
                     f'{name} must be one of {options}, got "{value}"{suggest(str(value), known)}'
                 )
-        for name in (*POSITIVE, *NOT_NEGATIVE):
-            value = getattr(self, name)
-            if value is None and name in CHOSEN:
-                continue
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float | np.number)
-                or not np.isfinite(value)
-            ):
-                raise InputError(f"{name} must be a number, got {value!r}")
-            if value < 0 or (name in POSITIVE and value == 0):
-                raise InputError(
-                    f"{name} must be {'above 0' if name in POSITIVE else '0 or more'}, got {value}"
-                )
-        for name in WHOLE:
-            value = getattr(self, name)
-            if value is not None and int(value) != value:
-                raise InputError(f"{name} must be a whole number, got {value}")
-        for name in BELOW_ONE:
-            if getattr(self, name) is not None and getattr(self, name) >= 1:
-                raise InputError(f"{name} must be below 1, got {getattr(self, name)}")
+        for name, limit in self.limits.items():
+            limit.check(name, getattr(self, name))
+        if not isinstance(self.decay, bool):
+            raise InputError(f"decay must be true or false, got {self.decay!r}")
 
     def _check_size(self, docs: int) -> None:
         if docs <= self.neighbors:
@@ -128,7 +115,7 @@ class TreeHasher(HashingEstimator):
             )
 
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
         additions = self._additions()
         epochs = self._epochs(data.X.shape[0])
         settings = TreeSettings(
@@ -138,7 +125,7 @@ class TreeHasher(HashingEstimator):
             correlation=self.correlation,
             neighbor_words=additions.neighbor_words,
             word_dropout=self._chosen("word_dropout"),
-            refresh=round(additions.refresh * epochs),
+            refresh=max(1, round(additions.refresh * epochs)) if additions.refresh else 0,
             warmup=self.warmup,
             init_range=self.init_range,
             threshold=self.threshold,
@@ -147,7 +134,7 @@ class TreeHasher(HashingEstimator):
         beside = [DensePart(data.lsa.unit_values(data.X), 0.5)] if additions.graph_of_lsa else []
 
         def new_edges(encoder: Encoder) -> Edges:
-            return self._sample_edges(data.X, _with_means(beside, encoder, data.X), rng, None)
+            return self._sample_edges(data.X, _with_means(beside, encoder, data.X), rng, on_progress)
 
         objective = TreeObjective(
             data.X,

@@ -148,7 +148,7 @@ class TreeObjective:
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[TreeBatch]:
         """Draw every document once, with as many edges, each in random direction."""
-        if self.new_edges is not None and epoch == self.settings.refresh:
+        if self.new_edges is not None and epoch == self.settings.refresh > 0:
             self.edges = self.new_edges(self.encoder())
         documents = rng.permutation(self.X.shape[0])
         edges = rng.permutation(len(self.edges.pairs))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snuh.corpus import Document, MatrixSource, TextSource
+from snuh.corpus.document import Progress
 from snuh.errors import InputError
 from snuh.model import Model
 
@@ -26,10 +27,11 @@ class EncodedBatch:
 
 
 def encode_source(
-    model: Model, source: TextSource | MatrixSource, *, progress: Callable[[float], None]
+    model: Model, source: TextSource | MatrixSource, *, progress: Progress | None = None
 ) -> Iterator[EncodedBatch]:
     """Yield the documents in order with their codes; those of a matrix have no text."""
-    progress(0.0)
+    if progress is not None:
+        progress(0.0)
     if isinstance(source, MatrixSource):
         yield from _encode_matrix(model, source, progress)
         return
@@ -43,7 +45,7 @@ def encode_source(
 
 
 def _encode_matrix(
-    model: Model, source: MatrixSource, progress: Callable[[float], None]
+    model: Model, source: MatrixSource, progress: Progress | None
 ) -> Iterator[EncodedBatch]:
     if model.features is not None:
         raise InputError(f"this model takes texts, {source.name} holds feature rows: it was trained on texts")
@@ -56,7 +58,8 @@ def _encode_matrix(
         named = zip(part.ids, part.labels, strict=True)
         documents = [Document(identity, "", labels, split) for identity, labels in named]
         yield EncodedBatch(documents, model.encoder.encode(part.X), np.diff(part.X.indptr) > 0)
-        progress(number / len(source.splits))
+        if progress is not None:
+            progress(number / len(source.splits))
 
 
 def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:

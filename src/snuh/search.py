@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.cli.encoding import EncodedBatch, encode_source
-from snuh.cli.output import first_line
-from snuh.corpus import Document, MatrixSource, TextSource
+from snuh.corpus import Document
+from snuh.encoding import EncodedBatch
 from snuh.errors import InputError
 from snuh.index import nearest
 from snuh.model import Model
+
+
+class UnknownWordsError(InputError):
+    """A query without any word that the model knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,41 +26,24 @@ class Hit:
     distance: int
     document: Document
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values for JSON, with the first line of the text."""
-        document = self.document
-        return {
-            "distance": self.distance,
-            "id": document.id,
-            "labels": list(document.labels),
-            "text": first_line(document.text),
-        }
-
 
 def encode_query(model: Model, text: str) -> NDArray[np.uint8]:
-    """Return the code of a query (1, bytes); InputError where the model knows none of its words."""
+    """Return the code of a query (1, bytes); UnknownWordsError where the model knows none of its words."""
     if model.features is None:
         raise InputError("this model was trained on a matrix of features: it cannot read a text")
     row = model.features.transform([text])
     if not row.nnz:
-        raise InputError(
+        raise UnknownWordsError(
             f"the model knows no word of the query {_shortened(text)!r}: "
             "use words that the documents it learnt from have in common"
         )
     return model.encoder.encode(row)
 
 
-def nearest_hits(
-    model: Model,
-    query: NDArray[np.uint8],
-    source: TextSource | MatrixSource,
-    *,
-    k: int,
-    progress: Callable[[float], None],
-) -> list[Hit]:
-    """Return the k nearest documents, by (distance, order in the source)."""
+def nearest_hits(query: NDArray[np.uint8], batches: Iterable[EncodedBatch], *, k: int) -> list[Hit]:
+    """Return the k nearest documents, by (distance, order); those without a known word are left out."""
     best: list[Hit] = []
-    for batch in encode_source(model, source, progress=progress):
+    for batch in batches:
         found = _hits_of_batch(query, batch, k)
         # The sort is stable, and what came first in the source comes first here.
         best = sorted([*best, *found], key=lambda hit: hit.distance)[:k]
@@ -75,4 +60,3 @@ def _hits_of_batch(query: NDArray[np.uint8], batch: EncodedBatch, k: int) -> lis
 def _shortened(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 60 else f"{line[:57]}..."
-

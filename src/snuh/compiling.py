@@ -1,0 +1,24 @@
+"""Machine code from Python by numba, kept on disk where a folder for it can be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+# A kernel's types are those of its arguments when it runs; numba has no type stubs.
+Kernel: TypeAlias = Callable[..., Any]
+
+
+def compiled(signature: str | None = None, *, parallel: bool = False) -> Callable[[Kernel], Kernel]:
+    """Decorate a kernel; with a signature it is compiled now, without one when it is first called."""
+    from numba import njit
+
+    def decorate(function: Kernel) -> Kernel:
+        kernel: Kernel
+        try:
+            kernel = njit(signature, nogil=True, parallel=parallel, cache=True)(function)
+        except (RuntimeError, OSError):  # no writable folder, or a full disk
+            kernel = njit(signature, nogil=True, parallel=parallel)(function)
+        return kernel
+
+    return decorate
