@@ -64,8 +64,8 @@ def nearest_neighbors(
     """Find the k most similar other documents of every document, exactly.
 
     Documents with equal rows share one search: the first of its kind has the neighbours, each copy only the
-    copy before it. So copies do not push real neighbours out of lists, nor make a hub of anyone. Only positive
-    similarities make neighbours, so an empty document has none. Ties go to the lower row.
+    copy before it. So copies do not push real neighbours out of lists, nor make a hub of anyone. Only
+    positive similarities make neighbours, so an empty document has none. Ties go to the lower row.
 
     Args:
         X: rows of unit length, or empty.

@@ -11,7 +11,8 @@ epochs); the epoch is chosen without labels.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from snuh.methods.tree_estimator import Additions, TreeHasher
 from snuh.methods.tree_objective import Correlation
@@ -23,6 +24,12 @@ class SNUH(TreeHasher):
 
     Example: `SNUH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
+
+    usual_steps = 1_500
+    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+        "beta": {16: 0.1, 32: 0.09, 64: 0.08, 128: 0.06},
+        "learning_rate": {16: 0.003, 32: 0.003, 64: 0.002, 128: 0.0015},
+    }
 
     def __init__(
         self,
@@ -36,16 +43,16 @@ class SNUH(TreeHasher):
         sigma: float = 1.0,  # width of the Gaussian affinity
         strength: float = 0.99,  # lambda, prior correlation of neighbours
         tau: float = 0.1,  # slope of the sigmoid of the means
-        beta: float | None = None,  # weight of all divergences; None: 0.1 at 16 bits to 0.03 at 128
+        beta: float | None = None,  # weight of all divergences; None: 0.1 at 16 bits to 0.06 at 128
         correlation: Correlation = "encoder",  # "prior": SNUH_prior, "none": SNUH_ind
-        word_dropout: float | None = 0.0,  # share of words hidden from the encoder in a step
+        word_dropout: float = 0.0,  # share of words hidden from the encoder in a step
         warmup: float = 3.0,  # epochs over which beta grows
         init_range: float = 0.05,  # weights start uniform within +- this
         threshold: Literal["half", "median"] = "half",  # where a mean becomes a 1
         batch_size: int = 128,  # documents, and edges, in a step
-        learning_rate: float | None = None,  # of Adam, at the start; None: 0.006 at 16 bits to 0.002 at 128
+        learning_rate: float | None = None,  # of Adam, at the start; None: 0.003 at 16 bits to 0.0015 at 128
         decay: bool = True,  # learning rate falls linearly to 0 over the epochs
-        epochs: int | None = None,  # at most; None: about 2,000 steps, from 12 to 60 epochs
+        epochs: int | None = None,  # at most; None: about 1,500 steps, from 12 to 60 epochs
         patience: int = 10,  # epochs without a better held-out score
         clip: float = 10.0,  # largest norm of a gradient
         seed: int = 0,  # of everything random

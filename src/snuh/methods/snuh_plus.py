@@ -26,8 +26,15 @@ class SNUHPlus(TreeHasher):
     Example: `SNUHPlus(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
 
+    usual_steps = 2_000
+    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+        "beta": {16: 0.1, 32: 0.07, 64: 0.05, 128: 0.03},
+        "word_dropout": {16: 0.0, 32: 0.1, 64: 0.2},
+        "learning_rate": {16: 0.006, 32: 0.0042, 64: 0.003, 128: 0.0021},
+    }
     limits: ClassVar[Mapping[str, Limit]] = {
         **TreeHasher.limits,
+        "word_dropout": Limit(below=1, optional=True),
         "neighbor_words": Limit(),
         "refresh": Limit(below=1),
     }

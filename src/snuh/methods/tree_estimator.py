@@ -28,13 +28,8 @@ CHOICES = {
     "correlation": ("encoder", "optimum", "prior", "none"),
     "threshold": ("half", "median"),
 }
-STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 2_000, 12, 60  # where the epochs are not given
+FEWEST_EPOCHS, MOST_EPOCHS = 12, 60  # where the epochs are not given
 MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
-BY_BITS = {
-    "beta": {16: 0.1, 32: 0.07, 64: 0.05, 128: 0.03},
-    "word_dropout": {16: 0.0, 32: 0.1, 64: 0.2},
-    "learning_rate": {16: 0.006, 32: 0.0042, 64: 0.003, 128: 0.0021},
-}
 
 
 @dataclass(frozen=True)
@@ -49,6 +44,8 @@ class Additions:
 class TreeHasher(HashingEstimator):
     """Base of the methods whose documents are correlated along forests of a neighbour graph."""
 
+    usual_steps: ClassVar[int]  # of training, where the epochs are not given
+    by_bits: ClassVar[Mapping[str, Mapping[int, float]]]  # where a parameter is None; between them by log2
     limits: ClassVar[Mapping[str, Limit]] = {
         "neighbors": Limit(above=0, whole=True),
         "trees": Limit(above=0, whole=True),
@@ -57,7 +54,7 @@ class TreeHasher(HashingEstimator):
         "strength": Limit(below=1),
         "tau": Limit(above=0),
         "beta": Limit(optional=True),
-        "word_dropout": Limit(below=1, optional=True),
+        "word_dropout": Limit(below=1),
         "warmup": Limit(),
         "init_range": Limit(),
         "batch_size": Limit(above=0, whole=True),
@@ -157,15 +154,15 @@ class TreeHasher(HashingEstimator):
         given = getattr(self, name)
         if given is not None:
             return float(given)
-        table = BY_BITS[name]
+        table = self.by_bits[name]
         return float(np.interp(np.log2(self.n_bits), np.log2(list(table)), list(table.values())))
 
     def _epochs(self, docs: int) -> int:
-        """The epochs as given, or those that make STEPS steps, within bounds."""
+        """The epochs as given, or those that make the method's usual number of steps, within bounds."""
         if self.epochs is not None:
             return int(self.epochs)
         steps = math.ceil(docs / self.batch_size)
-        return int(np.clip(round(STEPS / steps), FEWEST_EPOCHS, MOST_EPOCHS))
+        return int(np.clip(round(self.usual_steps / steps), FEWEST_EPOCHS, MOST_EPOCHS))
 
     def _sample_edges(
         self,
