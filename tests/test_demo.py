@@ -7,7 +7,7 @@ import pytest
 
 import snuh
 from snuh.corpus.docstrings import DocstringSource, installed_packages
-from snuh.demo import QUERIES, demo_hasher, explore, save_demo
+from snuh.demo import QUERIES, demo_hasher, explore, save_demo, write_corpus
 from tests.cli.running import run
 
 PACKAGES = {name: installed_packages()[name] for name in ("stdlib", "numpy", "sklearn", "typer")}
@@ -37,6 +37,16 @@ def test_a_query_of_unknown_words_finds_nothing(tmp_path: Path) -> None:
     hasher.fit_source(source)
     assert hasher.model_ is not None
     assert explore(hasher.model_, source, queries=["qwxyz"]).searches[0].hits == ()
+
+
+def test_the_corpus_it_writes_can_be_read_again(tmp_path: Path) -> None:
+    module = tmp_path / "halves.py"
+    module.write_text('"""Some words before half a character \\ud83d and after it."""\n')
+    source = DocstringSource(packages={"halves": module}, least=1)
+    write_corpus(source, tmp_path / "docstrings.jsonl")
+    assert [document.text for document in snuh.open_source(tmp_path / "docstrings.jsonl")] == [
+        document.text for document in source
+    ]
 
 
 def test_the_command_prints_quality_searches_and_how_to_go_on(

@@ -145,6 +145,13 @@ def test_the_default_cutoffs_are_those_the_database_can_fill_and_always_100() ->
     assert cutoffs(1000) == [1, 10, 50, 100, 1000]
 
 
+def test_chance_is_the_precision_of_the_whole_database() -> None:
+    labels: Labels = [("a",), ("b",), ("a", "b"), ()]
+    evaluation = evaluate_codes(codes_of(0, 7), [("a",), ("c",)], codes_of(0, 1, 255, 3), labels, cutoffs=[1])
+    assert evaluation.chance == (2 / 4 + 0 / 4) / 2
+    assert list(evaluation.precision) == [1]
+
+
 def test_counting_does_not_depend_on_the_size_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     codes, queries = (rng.integers(0, 256, (count, 2), dtype=np.uint8) for count in (40, 11))

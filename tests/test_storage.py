@@ -18,6 +18,7 @@ from snuh.storage import (
     whole_folder,
     write_json,
 )
+from tests.worlds import files_limited_to
 
 
 def write_model(folder: Path, *, note: str = "new") -> None:
@@ -178,6 +179,24 @@ def test_a_writer_that_stops_halfway_leaves_the_old_folder(tmp_path: Path) -> No
         replace_folder(folder, stop_halfway)
     assert note_in(folder) == "old"
     assert names_in(tmp_path) == ["m"]
+
+
+def test_a_full_disk_is_reported_and_leaves_what_was_there(tmp_path: Path) -> None:
+    folder, file = tmp_path / "m", tmp_path / "codes.npy"
+    replace_folder(folder, lambda path: write_model(path, note="old"))
+    file.write_text("old")
+    large = {"w": np.zeros(1000, dtype=np.float32)}
+    with files_limited_to(1000):
+        with pytest.raises(InputError, match=r"cannot write .*/m: File too large"):
+            replace_folder(folder, lambda path: save_arrays(path / "encoder.safetensors", large))
+        with (
+            pytest.raises(InputError, match=r"cannot write .*codes\.npy: File too large"),
+            atomic_write(file) as beside,
+        ):
+            beside.write_bytes(bytes(2000))
+    assert note_in(folder) == "old"
+    assert file.read_text() == "old"
+    assert names_in(tmp_path) == ["codes.npy", "m"]
 
 
 @pytest.mark.parametrize("step", range(1, 5))

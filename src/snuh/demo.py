@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from snuh.corpus import Document, TextSource
+from snuh.corpus import TextSource
 from snuh.corpus.docstrings import DocstringSource
+from snuh.encoding import EncodedBatch, encode_source
 from snuh.errors import InputError
+from snuh.evaluation import evaluate_splits
 from snuh.hasher import TextHasher
-from snuh.index import nearest
-from snuh.metrics import HEADLINE_CUTOFF, evaluate_codes
+from snuh.metrics import HEADLINE_CUTOFF
 from snuh.model import Model
+from snuh.search import Hit, UnknownWordsError, encode_query, nearest_hits
 from snuh.storage import atomic_write, check_replaceable
 
 MODEL_FOLDER, CORPUS_FILE = "model", "docstrings.jsonl"
@@ -27,7 +26,6 @@ QUERIES = (
     "random forest classifier",
 )
 HITS = 5
-EPOCHS = 8
 QUICK_MOST, QUICK_EPOCHS = 150, 10
 
 
@@ -44,19 +42,11 @@ class DemoQuality:
 
 
 @dataclass(frozen=True)
-class DemoHit:
-    """One docstring found."""
-
-    distance: int
-    document: Document
-
-
-@dataclass(frozen=True)
 class DemoSearch:
     """A query and what it found; nothing where the model knows none of its words."""
 
     query: str
-    hits: tuple[DemoHit, ...]
+    hits: tuple[Hit, ...]
 
 
 @dataclass(frozen=True)
@@ -73,8 +63,8 @@ def demo_source(*, quick: bool = False) -> DocstringSource:
 
 
 def demo_hasher(*, bits: int = 64, quick: bool = False) -> TextHasher:
-    """Return the default method with fewer epochs: for a first look, two minutes are enough."""
-    return TextHasher(bits=bits, parameters={"epochs": QUICK_EPOCHS if quick else EPOCHS})
+    """Return the default method; `quick` makes few epochs."""
+    return TextHasher(bits=bits, parameters={"epochs": QUICK_EPOCHS} if quick else {})
 
 
 def check_folder(folder: Path) -> None:
@@ -95,10 +85,9 @@ def save_demo(folder: Path, hasher: TextHasher, source: TextSource) -> None:
 
 def explore(model: Model, source: TextSource, *, queries: Sequence[str] = QUERIES) -> DemoResult:
     """Measure the quality of the codes by package, and search."""
-    documents = list(source)
-    codes = model.encode([document.text for document in documents])
-    searches = tuple(_search(model, query, documents, codes) for query in queries)
-    return DemoResult(_quality(documents, codes), searches)
+    batches = list(encode_source(model, source))
+    searches = tuple(_search(model, query, batches) for query in queries)
+    return DemoResult(_quality(batches, source.name), searches)
 
 
 def write_corpus(source: TextSource, path: Path) -> None:
@@ -112,34 +101,24 @@ def write_corpus(source: TextSource, path: Path) -> None:
                 "split": document.split,
                 **document.metadata,
             }
-            file.write(json.dumps(record) + "\n")  # ASCII: a docstring may hold half a character
+            file.write(json.dumps(record) + "\n")
 
 
-def _quality(documents: Sequence[Document], codes: NDArray[np.uint8]) -> DemoQuality:
-    splits = np.array([document.split for document in documents])
-    labels = [document.labels for document in documents]
-    queries, database = np.flatnonzero(splits == "test"), np.flatnonzero(splits == "train")
-    # The precision of the whole database is what random codes reach at any cut-off.
-    evaluation = evaluate_codes(
-        codes[queries],
-        [labels[row] for row in queries],
-        codes[database],
-        [labels[row] for row in database],
-        cutoffs=(HEADLINE_CUTOFF, len(database)),
-    )
+def _quality(batches: Sequence[EncodedBatch], name: str) -> DemoQuality:
+    found = evaluate_splits(batches, name=name, cutoffs=(HEADLINE_CUTOFF,))
+    labels = (document.labels for batch in batches for document in batch.documents)
     return DemoQuality(
-        precision=evaluation.precision[HEADLINE_CUTOFF],
-        chance=evaluation.precision[len(database)],
-        bits=codes.shape[1] * 8,
-        queries=len(queries),
-        documents=len(database),
-        packages=len({name for names in labels for name in names}),
+        precision=found.precision[HEADLINE_CUTOFF],
+        chance=found.chance,
+        bits=found.health.bits,
+        queries=found.queries,
+        documents=found.health.documents,
+        packages=len({package for names in labels for package in names}),
     )
 
 
-def _search(model: Model, query: str, documents: Sequence[Document], codes: NDArray[np.uint8]) -> DemoSearch:
-    if model.features is None or not model.features.transform([query]).nnz:
+def _search(model: Model, query: str, batches: Sequence[EncodedBatch]) -> DemoSearch:
+    try:
+        return DemoSearch(query, tuple(nearest_hits(encode_query(model, query), batches, k=HITS)))
+    except UnknownWordsError:
         return DemoSearch(query, ())
-    found = nearest(model.encode([query]), codes, k=HITS)
-    pairs = zip(found.distances[0], found.rows[0], strict=True)
-    return DemoSearch(query, tuple(DemoHit(int(distance), documents[row]) for distance, row in pairs))

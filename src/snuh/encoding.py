@@ -44,9 +44,7 @@ def encode_source(
         yield EncodedBatch(documents, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
 
-def _encode_matrix(
-    model: Model, source: MatrixSource, progress: Progress | None
-) -> Iterator[EncodedBatch]:
+def _encode_matrix(model: Model, source: MatrixSource, progress: Progress | None) -> Iterator[EncodedBatch]:
     if model.features is not None:
         raise InputError(f"this model takes texts, {source.name} holds feature rows: it was trained on texts")
     if source.features != model.encoder.inputs:

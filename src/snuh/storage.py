@@ -136,6 +136,15 @@ def check_replaceable(folder: Path | str) -> None:
         )
 
 
+def is_model(folder: Path) -> bool:
+    """Tell whether a folder says that it is a snuh model; what it holds is not checked."""
+    try:
+        manifest = read_json(folder / MANIFEST_FILE)
+    except InputError:
+        return False
+    return isinstance(manifest, dict) and manifest.get("format") == MODEL_FORMAT
+
+
 def previous(folder: Path) -> Path:
     """Return where the old folder waits for the moment in which the new one takes its place."""
     return folder.with_name(f".{folder.name}.previous")
@@ -163,21 +172,10 @@ def _swap(new: Path, target: Path) -> None:
     shutil.rmtree(waiting, ignore_errors=True)
 
 
-def is_model(folder: Path) -> bool:
-    """Tell whether a folder says that it is a snuh model; what it holds is not checked."""
-    try:
-        manifest = read_json(folder / MANIFEST_FILE)
-    except InputError:
-        return False
-    return isinstance(manifest, dict) and manifest.get("format") == MODEL_FORMAT
-
-
 @contextmanager
 def _reporting_as_input_error(path: Path | str) -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:
-        raise  # from a reader of our output that went away, never from a file
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 

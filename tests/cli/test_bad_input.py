@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.io import savemat
 
 from tests.cli.running import Ran, contents, run, run_process
-from tests.worlds import planted_topics, write_jsonl
+from tests.worlds import files_limited_to, planted_topics, write_jsonl
 
 QUICK = ("--set", "epochs=2")
 
@@ -102,6 +102,11 @@ SOURCES = {
     "duplicate ids": (repeated_id, (), r'docs\.jsonl line 21: the id "doc-3" is already used on line 4'),
     "NaN features": (matrix_with_nan, (), r"bad\.mat: train row 5 holds NaN"),
     "no such file": (lambda folder: folder / "absent.jsonl", (), r"absent\.jsonl: no such file"),
+    "field of plain text": (
+        raw("docs.txt", b"hello\n"),
+        ("--text-field", "body"),
+        r'docs\.txt has no fields, so none is called "body": leave --text-field out',
+    ),
     "unknown kind of file": (raw("docs.jsnl", b"{}"), (), r"unknown kind of file"),
 }
 
@@ -121,11 +126,11 @@ OPTIONS = {
     "unknown method": (("--method", "snuh-pls"), r'unknown method "snuh-pls" \(did you mean "snuh-plus"\?\)'),
     "unknown parameter": (
         ("--set", "neighbours=3"),
-        r'no parameter "neighbours" \(did you mean "neighbors"\?\)',
+        r'no "neighbours" \(did you mean "neighbors"\?\)',
     ),
     "unknown feature setting": (
         ("--set", "features.max_term=9"),
-        r'no setting "max_term" \(did you mean "max_terms"\?\)',
+        r'no "max_term" \(did you mean "max_terms"\?\)',
     ),
     "bad parameter": (("--set", "epochs=many"), r"epochs must be a number, got 'many'"),
     "bad feature setting": (("--set", "features.min_df=-1"), r"min_df must be"),
@@ -241,6 +246,24 @@ def test_encode_refuses_an_unknown_kind_of_file(fitted: Path, world: Path, tmp_p
     assert_refused(ran, r'\.parquet, \.npy, \.jsonl \(did you mean "\.parquet"\?\)')
 
 
+def test_nothing_is_written_into_a_model_folder(model: Path, world: Path, tmp_path: Path) -> None:
+    before = contents(tmp_path)
+    for out in (model / "codes.npy", model / "new" / "codes.npy"):
+        assert_refused(run("encode", model, world, "--out", out), r"is a model, .*choose another place")
+    assert_refused(run("fit", world, "--out", model / "inner"), r"is a model, .*choose another place")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["codes.parquet", "codes.npy", "codes.jsonl"])
+def test_a_full_disk_is_said_in_one_line(name: str, fitted: Path, world: Path, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("from before")
+    before = contents(tmp_path)
+    with files_limited_to(512):
+        ran = run("encode", fitted, world, "--out", tmp_path / name)
+    assert_refused(ran, r"cannot write .*codes\.\S+: .*File too large")
+    assert contents(tmp_path) == before
+
+
 def test_texts_and_matrices_are_not_mixed_up(fitted: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     arrays: dict[str, object] = {}
@@ -276,6 +299,7 @@ def test_evaluate_needs_a_test_split(fitted: Path, tmp_path: Path) -> None:
         (("--cutoffs", "10,x"), r'cutoffs must be whole numbers from 1, such as 10,100, got "10,x"'),
         (("--cutoffs", "0"), r"cutoffs must be whole numbers from 1"),
         (("--query-split", "tset"), r'got "tset" \(did you mean "test"\?\)'),
+        (("--query-split", "train"), r"the split train cannot search itself"),
     ],
 )
 def test_evaluate_refuses_bad_options(

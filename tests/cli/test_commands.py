@@ -105,7 +105,7 @@ def test_encode_works_batch_by_batch(
     fitted: Path, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("encode", fitted, world, "--out", tmp_path / "whole.npy")
-    monkeypatch.setattr("snuh.cli.encoding.BATCH_DOCUMENTS", 7)
+    monkeypatch.setattr("snuh.encoding.BATCH_DOCUMENTS", 7)
     for name in ("parts.npy", "parts.parquet"):
         assert run("encode", fitted, world, "--out", tmp_path / name).code == 0
     whole = np.load(tmp_path / "whole.npy")
@@ -169,7 +169,7 @@ def test_search_orders_ties_by_place_and_leaves_out_unknown_documents(
     fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Two documents a batch: ties must keep their order across batches.
-    monkeypatch.setattr("snuh.cli.encoding.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("snuh.encoding.BATCH_DOCUMENTS", 2)
     texts = ["t1word1", "", "t1word1", "unheard", "t1word1"]
     records = [{"id": f"d{number}", "text": text} for number, text in enumerate(texts)]
     source = write_jsonl(tmp_path / "docs.jsonl", records)
@@ -268,6 +268,19 @@ def test_a_matrix_is_fitted_evaluated_and_encoded(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "codes.ids.json").read_text())[:2] == ["train-1", "train-2"]
     ran = run("search", tmp_path / "rows.mat", "words", "--model", tmp_path / "m")
     assert ran.code == 2 and "it cannot read a text" in ran.stderr
+
+
+def test_a_matrix_without_a_validation_part_is_fitted_and_encoded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    arrays: dict[str, object] = {}
+    for key, docs in (("train", 60), ("test", 20)):
+        X = rng.random((docs, 40)) * (rng.random((docs, 40)) < 0.4)
+        arrays |= {key: sparse.csr_matrix(X), f"gnd_{key}": np.eye(2)[np.arange(docs) % 2]}
+    savemat(tmp_path / "rows.mat", arrays)
+    fitted = json.loads(run("fit", tmp_path / "rows.mat", "--out", tmp_path / "m", *QUICK, "--json").stdout)
+    assert fitted["documents"] == 60
+    ran = run("encode", tmp_path / "m", tmp_path / "rows.mat", "--out", tmp_path / "codes.npy", "--json")
+    assert json.loads(ran.stdout)["documents"] == 80
 
 
 def test_other_field_names(tmp_path: Path) -> None:

@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 import snuh
+from snuh.cli.learning import learn
+from snuh.corpus import MatrixSource, TextSource
+from snuh.hasher import TextHasher
+from snuh.progress import OnProgress
 from tests.cli.running import environment, run_process
 
 # Fails the process the moment anything imports what only training may need.
@@ -104,6 +108,49 @@ def test_ctrl_c_keeps_the_best_model_so_far(world: Path, tmp_path: Path) -> None
     assert model.training["epochs"] >= 2
 
 
+@pytest.mark.parametrize("seconds", [0.005, 0.02])
+def test_a_second_ctrl_c_does_not_cost_the_model(seconds: float, world: Path, tmp_path: Path) -> None:
+    endless = ("--set", "epochs=100000", "--set", "patience=100000")
+    with start_fit(world, tmp_path / "model", *endless) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("epoch 3/"):
+                break
+        process.send_signal(signal.SIGINT)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "snuh: interrupted: the best model so far is kept" in stderr
+    assert snuh.load(tmp_path / "model").training["stopped"] == "interrupted"
+
+
+class InterruptedAtTheEnd(TextHasher):
+    """Gets a Ctrl-C when training is over and its codes are counted, and one while it is saved."""
+
+    def fit_source(
+        self, source: TextSource | MatrixSource, *, on_progress: OnProgress | None = None
+    ) -> InterruptedAtTheEnd:
+        super().fit_source(source, on_progress=on_progress)
+        signal.raise_signal(signal.SIGINT)
+        return self
+
+    def save(self, folder: Path | str) -> None:
+        signal.raise_signal(signal.SIGINT)
+        super().save(folder)
+
+
+def test_ctrl_c_after_the_last_epoch_does_not_cost_the_model(world: Path, tmp_path: Path) -> None:
+    hasher = InterruptedAtTheEnd(bits=16, parameters={"epochs": 1})
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        learn(hasher, snuh.open_source(world), save=lambda: hasher.save(tmp_path / "model"))
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert snuh.load(tmp_path / "model").training["stopped"] == "epochs"
+
+
 def test_ctrl_c_before_anything_was_learnt_writes_nothing(tmp_path: Path) -> None:
     with start_fit("-", tmp_path / "model") as process:
         assert process.stdin is not None
@@ -115,16 +162,19 @@ def test_ctrl_c_before_anything_was_learnt_writes_nothing(tmp_path: Path) -> Non
         stdout, stderr = process.communicate()
     assert process.returncode == 130, stderr
     assert stdout == ""
-    assert stderr == (
-        "snuh: interrupted before the first epoch was done: nothing was learnt, nothing is written\n"
-    )
+    assert stderr == "snuh: interrupted before the first epoch was done: nothing is written\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_goes_away_is_no_error(fitted: Path, world: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    commands: list[tuple[object, ...]] = [("methods",), ("methods", "--json"), ("evaluate", fitted, world)]
+    commands: list[tuple[object, ...]] = [
+        ("--help",),
+        ("methods",),
+        ("methods", "--json"),
+        ("evaluate", fitted, world),
+    ]
     for command in commands:
         done = subprocess.run(
             [sys.executable, "-m", "snuh.cli", *map(str, command)],
@@ -135,6 +185,7 @@ def test_a_reader_that_goes_away_is_no_error(fitted: Path, world: Path) -> None:
             timeout=60,
         )
         assert done.stderr == ""
+        assert done.returncode == -signal.SIGPIPE  # 141 in a shell
     os.close(writing)
 
 

@@ -54,6 +54,12 @@ def test_learns_planted_topics_far_better_than_random_codes(name: str) -> None:
 
 
 @every_method
+@pytest.mark.parametrize("bits", [16, 128])
+def test_codes_are_alive_in_every_epoch(name: str, bits: int) -> None:
+    assert all(report.alive for report in fitted(name, bits=bits, epochs=4).history_)
+
+
+@every_method
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(name: str) -> None:
     X, _ = planted_topics(1)
     codes = [fitted(name, seed=seed, epochs=3).transform(X) for seed in (0, 0, 1)]

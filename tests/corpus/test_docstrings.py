@@ -120,6 +120,13 @@ def test_two_modules_of_one_name_keep_their_ids_apart(tmp_path: Path) -> None:
     assert [document.id for document in documents] == ["shapes.a", "shapes.a#2"]
 
 
+def test_half_a_character_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "halves.py"
+    path.write_text('"""Some words before half a character \\ud83d and after it."""\n')
+    [document] = DocstringSource(packages={"halves": path}, least=1)
+    assert document.text == "Some words before half a character ? and after it."
+
+
 def test_no_docstrings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no package here has 50 docstrings of 8 words"):
         list(DocstringSource(packages={"small": package(tmp_path, "small", functions=3)}))

@@ -220,3 +220,11 @@ def test_a_file_that_vanished_is_refused(tmp_path: Path) -> None:
     assert isinstance(source, TextSource)
     with pytest.raises(InputError, match=r"cannot read .*tickets.jsonl: No such file"):
         list(source)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that opens and cannot be read")
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").symlink_to("/proc/self/mem")
+    source = open_source(tmp_path / "a.jsonl")
+    with pytest.raises(InputError, match=r"cannot read .*a\.jsonl: Input/output error"):
+        list(source)

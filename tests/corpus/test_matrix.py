@@ -81,6 +81,22 @@ def test_one_class_number_a_document_is_its_label(tmp_path: Path, as_row: bool) 
     assert read(tmp_path, content).splits["val"].labels == [("7",), ("8",), ("9",)]
 
 
+def test_the_validation_part_may_be_absent(tmp_path: Path) -> None:
+    content = world()
+    del content["cv"], content["gnd_cv"]
+    source = read(tmp_path, content)
+    assert list(source.splits) == ["train", "test"]
+    assert source.splits["test"].ids[0] == "test-1"
+
+
+@pytest.mark.parametrize("key", ["train", "gnd_train", "cv", "gnd_cv", "test", "gnd_test"])
+def test_one_key_alone_is_missed(tmp_path: Path, key: str) -> None:
+    content = world()
+    del content[key]
+    with pytest.raises(InputError, match=rf"a\.mat: there is no {key} in it"):
+        read(tmp_path, content)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
 def test_a_value_that_is_not_finite_is_refused_with_its_row(tmp_path: Path, value: float) -> None:
     content = world()

@@ -34,9 +34,19 @@ def texts(spec: str | Path) -> list[str]:
 def test_plain_text_has_one_document_a_line(tmp_path: Path, name: str) -> None:
     content = b"first line \r\n\nthird"
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    source = open_source(tmp_path / name, text_field="body")
+    source = open_source(tmp_path / name)
     assert isinstance(source, TextSource)
     assert list(source) == [Document("1", "first line "), Document("3", "third")]
+
+
+def test_fields_of_a_source_without_fields_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "a.mat").write_text("")
+    for name in ("a.txt", "a.mat", ""):
+        with pytest.raises(InputError, match='has no fields, so none is called "body": leave --text-field'):
+            open_source(tmp_path / name, text_field="body")
+    with pytest.raises(InputError, match='has no fields, so none is called "key": leave --id-field out'):
+        open_source(tmp_path / "a.txt", id_field="key")
 
 
 def test_a_corpus_is_found_by_its_name(data: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from snuh.corpus import Document, open_source
+from snuh.corpus.record import FieldNames
 from snuh.corpus.stdin import StdinSource
 from snuh.errors import InputError
 
@@ -30,6 +31,12 @@ def test_objects_are_read_as_json_lines() -> None:
 
 def test_other_lines_are_texts() -> None:
     assert list(source(b"\none text\n\n[two]\r\n")) == [Document("2", "one text"), Document("4", "[two]")]
+
+
+def test_fields_of_plain_texts_are_refused() -> None:
+    texts = StdinSource(stream=io.BytesIO(b"one text\n"), fields=FieldNames(text="body"))
+    with pytest.raises(InputError, match="standard input has no fields"):
+        list(texts)
 
 
 def test_it_can_be_read_twice_and_leaves_nothing_behind(spool: Path) -> None:

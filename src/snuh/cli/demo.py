@@ -41,8 +41,7 @@ def demo(
     check_folder(out)
     check_place(out)
     source, hasher = demo_source(quick=quick), demo_hasher(bits=bits, quick=quick)
-    model = learn(hasher, source)
-    save_demo(out, hasher, source)
+    model = learn(hasher, source, save=lambda: save_demo(out, hasher, source))
     with display() as shown:
         shown.show("Encoding", 0.0)
         result = explore(model, source)
@@ -55,17 +54,11 @@ def demo(
 def _to_json(result: DemoResult, folder: Path) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from snuh.cli.output import first_line
+    from snuh.cli.output import hit_to_json
     from snuh.demo import CORPUS_FILE, MODEL_FOLDER
 
     searches = [
-        {
-            "query": search.query,
-            "hits": [
-                {"distance": hit.distance, "id": hit.document.id, "text": first_line(hit.document.text)}
-                for hit in search.hits
-            ],
-        }
+        {"query": search.query, "hits": [hit_to_json(hit) for hit in search.hits]}
         for search in result.searches
     ]
     paths = {"model": str(folder / MODEL_FOLDER), "corpus": str(folder / CORPUS_FILE)}

@@ -67,8 +67,7 @@ def fit(
         name = next(iter(chosen.features))
         raise InputError(f"features.{name} is for texts, {documents.name} holds feature rows: leave it out")
     hasher = TextHasher(method, bits, seed=seed, features=chosen.features, parameters=chosen.method)
-    model = learn(hasher, documents)
-    hasher.save(out)
+    model = learn(hasher, documents, save=lambda: hasher.save(out))
     summary = summarize(model, out, seconds=time.perf_counter() - started)
     if as_json:
         print_json(summary)

@@ -24,9 +24,7 @@ class CommandGroup(TyperGroup):
         """Run the command; an error that is no SnuhError is a bug and passes with its traceback."""
         try:
             with _warnings_in_one_line():
-                result = super().invoke(ctx)
-                sys.stdout.flush()  # a broken pipe shows here and not when Python ends
-                return result
+                return super().invoke(ctx)
         except SnuhError as error:
             say(str(error))
             raise typer.Exit(EXIT_USER) from None

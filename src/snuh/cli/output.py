@@ -49,7 +49,9 @@ def check_place(path: Path) -> None:
     """Raise InputError where nothing can be written at `path`, before the work is done for nothing."""
     model = next((folder for folder in path.resolve().parents if is_model(folder)), None)
     if model is not None:
-        raise InputError(f"cannot write {path}: {model} is a model folder, which holds only the model")
+        raise InputError(
+            f"cannot write {path}: {model} is a model, which nothing else may be in: choose another place"
+        )
     ancestor = path.resolve().parent
     while not os.path.lexists(ancestor):
         ancestor = ancestor.parent

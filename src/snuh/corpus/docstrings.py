@@ -93,7 +93,7 @@ class DocstringSource(TextSource):
             full = ".".join(filter(None, (file.module, name)))
             # A name may be defined twice: a property and its setter, a.py beside a/__init__.py.
             names[full] += 1
-            digest = blake2b(text.encode(errors="replace"), digest_size=16).digest()
+            digest = blake2b(text.encode(), digest_size=16).digest()
             if len(text.split()) < self._words or digest in seen:
                 continue
             seen.add(digest)
@@ -166,5 +166,6 @@ def _join(prefix: str, name: str) -> str:
 def _docstring(body: list[ast.stmt]) -> str:
     match body:
         case [ast.Expr(value=ast.Constant(value=str(text))), *_]:
-            return cleandoc(text)
+            # Python may write half a character, such as "\\ud83d" alone, which no UTF-8 file can hold.
+            return cleandoc(text).encode(errors="replace").decode()
     return ""

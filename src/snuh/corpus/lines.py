@@ -32,11 +32,7 @@ class Meter:
 @contextmanager
 def open_bytes(path: Path, meter: Meter) -> Iterator[io.BufferedIOBase]:
     """Open a file for reading, decompressing gzip (known by its first bytes), and set up the meter."""
-    try:
-        raw = path.open("rb")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    with raw:
+    with path.open("rb") as raw:
         size = max(os.fstat(raw.fileno()).st_size, 1)
         # For gzip this is the position in the compressed file.
         meter.fraction = lambda: min(1.0, raw.tell() / size)
@@ -54,8 +50,8 @@ def _decompressed(raw: BinaryIO) -> io.BufferedReader:
 def text_lines(path: Path, meter: Meter) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, line with its ending); a byte order mark at the start is dropped."""
     number = 0
-    with open_bytes(path, meter) as stream:
-        try:
+    try:
+        with open_bytes(path, meter) as stream:
             for number, line in enumerate(stream, start=1):
                 if number == 1:
                     line = line.removeprefix(BOM)
@@ -64,11 +60,13 @@ def text_lines(path: Path, meter: Meter) -> Iterator[tuple[int, str]]:
                 except UnicodeDecodeError as error:
                     raise not_utf8(error, f"{path.name} line {number}") from None
                 yield number, text
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(
-                f"{path.name} line {number + 1}: the gzip file is truncated or damaged ({error}): "
-                "get a whole copy of it"
-            ) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f"{path.name} line {number + 1}: the gzip file is truncated or damaged ({error}): "
+            "get a whole copy of it"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
 def not_utf8(error: UnicodeDecodeError, place: str) -> InputError:

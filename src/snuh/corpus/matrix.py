@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # What the file calls our splits; the labels of each are under "gnd_" and the same name.
 KEYS = {"train": "train", "val": "cv", "test": "test"}
+OPTIONAL_SPLIT = "val"
 
 Pair: TypeAlias = tuple[Any, Any]  # features and labels as loaded, sparse or dense: scipy has no types
 
@@ -30,7 +31,7 @@ class MatrixSplit:
 
 @dataclass(frozen=True, slots=True)
 class MatrixSource:
-    """Feature rows by split: train, val and test."""
+    """Feature rows by split: train, val where there is one, and test."""
 
     name: str
     splits: Mapping[str, MatrixSplit]
@@ -55,7 +56,6 @@ def _load(path: Path) -> dict[str, Pair]:
     from scipy.io import loadmat
     from scipy.sparse import issparse
 
-    wanted = [prefix + key for key in KEYS.values() for prefix in ("", "gnd_")]
     try:
         content: dict[str, Any] = loadmat(path)
         for matrix in filter(issparse, content.values()):
@@ -66,6 +66,12 @@ def _load(path: Path) -> dict[str, Pair]:
     except Exception as error:  # scipy meets damaged files with exceptions of many kinds
         reason = str(error).partition("\n")[0]
         raise InputError(f"{path.name}: not a MATLAB file, or a damaged one ({reason})") from None
+    splits = {
+        split: (key, "gnd_" + key)
+        for split, key in KEYS.items()
+        if split != OPTIONAL_SPLIT or key in content or "gnd_" + key in content
+    }
+    wanted = [key for keys in splits.values() for key in keys]
     missing = [key for key in wanted if key not in content]
     if missing:
         there = ", ".join(key for key in content if not key.startswith("__")) or "none"
@@ -76,7 +82,7 @@ def _load(path: Path) -> dict[str, Pair]:
     for key in wanted:
         if getattr(content[key], "ndim", 0) != 2 or content[key].dtype.kind not in "buif":
             raise InputError(f"{path.name}: {key} must be a matrix of numbers")
-    return {split: (content[key], content["gnd_" + key]) for split, key in KEYS.items()}
+    return {split: (content[key], content[labels]) for split, (key, labels) in splits.items()}
 
 
 def _orient(pairs: dict[str, Pair], file: str) -> dict[str, Pair]:

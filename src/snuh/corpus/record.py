@@ -39,6 +39,14 @@ class FieldNames:
     text: str = "text"
     id: str = "id"
 
+    def check_unused(self, source: str) -> None:
+        """Raise InputError where a field was asked for, in a source that has none."""
+        for role, name in (("text", self.text), ("id", self.id)):
+            if name != role:
+                raise InputError(
+                    f"{source} has no fields, so none is called {quote(name)}: leave --{role}-field out"
+                )
+
 
 def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Document:
     """Turn a record, which is emptied by this, into a document; `number` is the id where there is none."""

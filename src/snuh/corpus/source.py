@@ -38,7 +38,7 @@ def open_source(
 ) -> TextSource | MatrixSource:
     """Open a file, a folder of text files, "-" for standard input, or a corpus by its name in SNUH_DATA.
 
-    The field names serve formats with named fields. Mistakes in the content show when it is iterated.
+    The field names are for formats with named fields only. Mistakes in the content show when it is iterated.
     """
     fields = FieldNames(text_field, id_field)
     if str(spec) == "-":
@@ -46,6 +46,7 @@ def open_source(
     path = _locate(str(spec))
     name = path.name if os.path.exists(spec) else str(spec)
     if path.is_dir():
+        fields.check_unused(name)
         return FolderSource(path)
     suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
     if suffix is None:
@@ -57,9 +58,12 @@ def open_source(
     if not path.is_file():
         raise InputError(f'{path} is not a regular file: pipe it in and give "-" as the source')
     if suffix == MATRIX_SUFFIX:
+        fields.check_unused(name)
         return read_matrix(path, name=name)
     form = FORMATS[suffix]
-    return RecordSource(path, form, name=name, fields=FieldNames() if form.read is read_plain else fields)
+    if form.read is read_plain:
+        fields.check_unused(name)
+    return RecordSource(path, form, name=name, fields=fields)
 
 
 def _locate(spec: str) -> Path:

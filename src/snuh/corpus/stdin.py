@@ -47,7 +47,9 @@ class StdinSource(TextSource):
         with path.open("wb") as file:
             shutil.copyfileobj(self._stream or sys.stdin.buffer, file)
         form = Format(read_jsonl if _holds_objects(path) else read_plain)
-        return RecordSource(path, form, fields=self._fields if form.read is read_jsonl else None)
+        if form.read is read_plain:
+            self._fields.check_unused(NAME)
+        return RecordSource(path, form, fields=self._fields)
 
 
 def _holds_objects(path: Path) -> bool:

@@ -5,7 +5,7 @@ The objective of SNUH (`tree_objective`) with four additions, each measured in d
 - the neighbour graph uses the mean of TF-IDF cosine and cosine in LSA space;
 - on a sampled edge, the code of one document must also explain the words of the other, with the same decoder:
   + neighbor_words * N * mean over edges of E_q log p(x_i|z_j);
-- the graph is built anew once, half of the similarity then from the means learnt so far;
+- the graph is built anew once, a quarter of the similarity then from the means learnt so far;
 - some words are hidden from the encoder in each step.
 """
 
