@@ -100,9 +100,11 @@ def fast_epoch(fast: TreeObjective, rng: np.random.Generator) -> Callable[[], No
     def run() -> None:
         for batch in fast.batches(rng, epoch=0):
             loss = sum(fast.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=False)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(fast.parameters, CLIP)
+            norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in fast.parameters])
+            if norm > CLIP:
+                torch.nn.utils.clip_grads_with_norm_(fast.parameters, CLIP, norm)
             optimizer.step()
 
     return run

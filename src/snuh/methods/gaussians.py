@@ -32,14 +32,12 @@ def edge_divergence(
     with t the prior and g the posterior correlation (the appendix prints mu_j without its square).
     """
     squares = mu_i.square() + mu_j.square() + sigma_i.square() + sigma_j.square()
-    products = mu_i * mu_j + posterior * sigma_i * sigma_j
+    products = mu_i * mu_j + posterior * (sigma_i * sigma_j)
     left = 1.0 - prior.square()
-    return 0.5 * (
-        (squares - 2.0 * prior * products) / left
-        - squares
-        - torch.log1p(-posterior.square())
-        + torch.log(left)
-    )
+    # The bracket, sorted by what it multiplies; the factors are one number an edge.
+    of_squares, of_products = 0.5 * prior.square() / left, prior / left
+    logs = 0.5 * torch.log(left) - 0.5 * torch.log1p(-posterior.square())
+    return of_squares * squares - of_products * products + logs
 
 
 def best_correlation(sigma_i: Tensor, sigma_j: Tensor, *, prior: Tensor) -> Tensor:

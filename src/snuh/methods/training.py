@@ -139,11 +139,14 @@ class _Run(Generic[Batch]):
             rate *= 1.0 - now / self.plan.epochs
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=False)  # the layers add to what is there
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(self.objective.parameters, self.plan.clip)
+        gradients = [parameter.grad for parameter in self.objective.parameters if parameter.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
         if not math.isfinite(norm.item()):
             return False
+        if norm > self.plan.clip:  # most steps need no clipping, and so no pass over the gradients
+            torch.nn.utils.clip_grads_with_norm_(self.objective.parameters, self.plan.clip, norm)
         self.optimizer.step()
         return True
 

@@ -96,8 +96,10 @@ class Posterior:
     sigma: Tensor  # (docs, bits)
     gamma_part: Tensor  # (docs, bits) or (docs, 0)
 
-    def __getitem__(self, part: slice) -> Posterior:
-        return Posterior(self.mu[part], self.sigma[part], self.gamma_part[part])
+    def split(self, sizes: list[int]) -> list[Posterior]:
+        """Cut into parts of these many documents (in one operation: slices are slow to differentiate)."""
+        parts = (torch.split(values, sizes) for values in (self.mu, self.sigma, self.gamma_part))
+        return [Posterior(*part) for part in zip(*parts, strict=True)]
 
 
 class TreeObjective:
@@ -121,6 +123,7 @@ class TreeObjective:
         self.bias = self._uniform(outputs)
         self.embedding = self._uniform(terms, bits)
         self.word_bias = _log_frequencies(X)
+        self._scratch = torch.empty((0, terms))
         self._balance_bits()
         self.parameters = [self.weight, self.bias, self.embedding, self.word_bias]
         for parameter in self.parameters:
@@ -170,15 +173,16 @@ class TreeObjective:
         """q(z|x) for feature rows (the architecture table's encoders)."""
         bits = self.settings.bits
         outputs = sparse_linear(rows, self.weight) + self.bias
-        mu = torch.sigmoid(outputs[:, :bits] / self.settings.tau)
-        return Posterior(mu, softplus(outputs[:, bits : 2 * bits]), outputs[:, 2 * bits :])
+        widths = [bits, bits, outputs.shape[1] - 2 * bits]
+        mean, deviation, gamma_part = torch.split(outputs, widths, dim=1)
+        return Posterior(torch.sigmoid(mean / self.settings.tau), softplus(deviation), gamma_part)
 
     def loss(self, batch: TreeBatch, *, epoch: float) -> Mapping[str, Tensor]:
         """The negative bound of a batch by named parts, each a mean per document."""
         docs, drawn = len(batch.documents), len(batch.pairs)
         rows = self.X[np.concatenate([batch.documents, batch.pairs[:, 0], batch.pairs[:, 1]])]
         q = self.posterior(self._hide_words(rows))
-        node, first, second = q[:docs], q[docs : docs + drawn], q[docs + drawn :]
+        node, first, second = q.split([docs, drawn, drawn])
         beta = self.settings.beta * self._warmth(epoch)
 
         parts = self._explain(node, second, rows)
@@ -220,7 +224,9 @@ class TreeObjective:
 
     def _log_likelihood(self, mu: Tensor, sigma: Tensor, rows: sparse.csr_matrix) -> Tensor:
         z = mu + sigma * torch.randn(mu.shape, generator=self.generator)
-        return word_log_likelihood(z, self.embedding, self.word_bias, word_sets(rows))
+        if len(self._scratch) < len(z):
+            self._scratch = torch.empty((len(z), len(self.embedding)))
+        return word_log_likelihood(z, self.embedding, self.word_bias, word_sets(rows), scratch=self._scratch)
 
     def _edge_terms(self, first: Posterior, second: Posterior, prior: Tensor) -> Tensor:
         """KL_ij - KL_i - KL_j of each edge and bit."""
