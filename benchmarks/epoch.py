@@ -100,7 +100,7 @@ def fast_epoch(fast: TreeObjective, rng: np.random.Generator) -> Callable[[], No
     def run() -> None:
         for batch in fast.batches(rng, epoch=0):
             loss = sum(fast.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
-            optimizer.zero_grad(set_to_none=False)
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
             norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in fast.parameters])
             if norm > CLIP:

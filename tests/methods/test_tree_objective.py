@@ -291,3 +291,15 @@ def test_edges_are_never_drawn_anew_where_refresh_is_zero() -> None:
     edges = fast.edges
     next(fast.batches(np.random.default_rng(0), epoch=0))
     assert fast.edges is edges
+
+
+def test_two_backward_passes_add_up_as_they_do_everywhere_in_torch() -> None:
+    fast = objective()
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    gradients = []
+    for _ in range(2):
+        fast.generator.manual_seed(0)
+        sum(fast.loss(batch, epoch=1.0).values()).backward()
+        gradients.append([parameter.grad.clone() for parameter in fast.parameters])
+    for once, twice in zip(*gradients, strict=True):
+        torch.testing.assert_close(2 * once, twice)

@@ -3,10 +3,9 @@
 `sparse_linear` multiplies CSR rows with a dense weight; `word_log_likelihood` scores the words present in a
 document under a softmax over the vocabulary with three matrix products in all (one forward, two backward).
 
-Allocating an array of some megabytes costs as much as filling it, so nothing large is allocated twice:
-gradients are added in place to a `parameter.grad` that is there already (keep it with
-`zero_grad(set_to_none=False)`), and the decoder works in a scratch array of its caller. Both layers allow one
-backward pass for each forward pass.
+Allocating an array of some megabytes costs as much as filling it, so a caller that trains lends both layers
+arrays that serve every step: gradients are written into a lent array, which becomes `parameter.grad`, and the
+decoder's logits into another. Both layers allow one backward pass for each forward pass.
 """
 
 from __future__ import annotations
@@ -48,14 +47,28 @@ def word_sets(rows: sparse.csr_matrix, dtype: torch.dtype = torch.float32) -> Wo
     )
 
 
-def sparse_linear(rows: sparse.csr_matrix, weight: Tensor) -> Tensor:
-    """Return rows @ weight, (documents, outputs), with the gradient of the weight."""
-    result: Tensor = _SparseLinear.apply(weight, rows)  # type: ignore[no-untyped-call]
+def sparse_linear(rows: sparse.csr_matrix, weight: Tensor, *, gradient: Tensor | None = None) -> Tensor:
+    """Return rows @ weight, (documents, outputs).
+
+    Args:
+        rows: (documents, inputs).
+        weight: (inputs, outputs), a parameter.
+        gradient: an array like the weight, lent to hold its gradient.
+    """
+    result: Tensor = _SparseLinear.apply(weight, rows, gradient)  # type: ignore[no-untyped-call]
     return result
 
 
+@dataclass(frozen=True)
+class DecoderArrays:
+    """What a caller lends to `word_log_likelihood`."""
+
+    logits: Tensor  # (documents or more, vocabulary), in use until the backward pass
+    gradient: Tensor  # like the embedding
+
+
 def word_log_likelihood(
-    z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, *, scratch: Tensor | None = None
+    z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, *, lent: DecoderArrays | None = None
 ) -> Tensor:
     """Return log p(x|z) of Eq. (3): log softmax over the vocabulary, summed over the distinct words.
 
@@ -64,69 +77,78 @@ def word_log_likelihood(
         embedding: the decoder's E, stored as (vocabulary, bits).
         bias: (vocabulary,).
         present: the words of each document.
-        scratch: (documents or more, vocabulary), overwritten, and in use until the backward pass.
+        lent: arrays to work in.
 
     Returns:
         One value a document.
     """
-    if scratch is None:
-        scratch = torch.empty((len(z), len(embedding)), dtype=z.dtype)
-    result: Tensor = _WordLogLikelihood.apply(  # type: ignore[no-untyped-call]
-        z, embedding, bias, present.documents, present.words, present.sizes, scratch[: len(z)]
-    )
+    if lent is None:
+        lent = DecoderArrays(
+            torch.empty((len(z), len(embedding)), dtype=z.dtype), torch.empty_like(embedding)
+        )
+    result: Tensor = _WordLogLikelihood.apply(z, embedding, bias, present, lent)  # type: ignore[no-untyped-call]
     return result
 
 
 class _SparseLinear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, rows: sparse.csr_matrix) -> Tensor:  # ctx has no public type
-        ctx.weight, ctx.rows = weight, rows
+    def forward(ctx: Any, weight: Tensor, rows: sparse.csr_matrix, lent: Tensor | None) -> Tensor:
+        ctx.weight, ctx.rows, ctx.lent = weight, rows, lent
         product = np.empty((rows.shape[0], weight.shape[1]), dtype=rows.dtype)
         _multiply(rows.indptr, rows.indices, rows.data, weight.detach().numpy(), product)
         return torch.from_numpy(product)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None]:
+    def backward(ctx: Any, by_product: Tensor) -> tuple[Tensor | None, None, None]:
         columns = ctx.rows.T.tocsr()
-        there = ctx.weight.grad
-        total = torch.zeros_like(ctx.weight) if there is None else there
-        _add_product(
-            columns.indptr, columns.indices, columns.data, gradient.contiguous().numpy(), total.numpy()
+        gradient = _gradient_array(ctx.weight, ctx.lent)
+        _multiply(
+            columns.indptr, columns.indices, columns.data, by_product.contiguous().numpy(), gradient.numpy()
         )
-        return (total if there is None else None), None
+        return _hand_over(gradient, ctx.weight), None, None
 
 
 class _WordLogLikelihood(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        z: Tensor,
-        embedding: Tensor,
-        bias: Tensor,
-        documents: Tensor,
-        words: Tensor,
-        sizes: Tensor,
-        scratch: Tensor,
+        ctx: Any, z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, lent: DecoderArrays
     ) -> Tensor:
-        logits = torch.addmm(bias, z, embedding.t(), out=scratch)
-        of_present = torch.zeros_like(sizes).index_add_(0, documents, logits[documents, words])
+        logits = torch.addmm(bias, z, embedding.t(), out=lent.logits[: len(z)])
+        chosen = logits[present.documents, present.words]
+        of_present = torch.zeros_like(present.sizes).index_add_(0, present.documents, chosen)
         largest = logits.amax(dim=1)
         shares = logits.sub_(largest[:, None]).exp_()
         total = shares.sum(dim=1)  # at least 1, the share of the largest
-        ctx.z, ctx.embedding, ctx.shares, ctx.total = z, embedding, shares, total
-        ctx.documents, ctx.words, ctx.sizes = documents, words, sizes
-        return of_present - sizes * (largest + torch.log(total))
+        ctx.z, ctx.embedding, ctx.present, ctx.gradient = z, embedding, present, lent.gradient
+        ctx.shares, ctx.total = shares, total
+        return of_present - present.sizes * (largest + torch.log(total))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        by_logit = ctx.shares.mul_((-ctx.sizes * gradient / ctx.total)[:, None])
-        by_logit[ctx.documents, ctx.words] += gradient[ctx.documents]
-        by_embedding = None
-        if ctx.embedding.grad is None:
-            by_embedding = by_logit.t() @ ctx.z
-        else:
-            ctx.embedding.grad.addmm_(by_logit.t(), ctx.z)
-        return by_logit @ ctx.embedding, by_embedding, by_logit.sum(dim=0), None, None, None, None
+        present = ctx.present
+        by_logit = ctx.shares.mul_((-present.sizes * gradient / ctx.total)[:, None])
+        by_logit[present.documents, present.words] += gradient[present.documents]
+        by_embedding = torch.mm(by_logit.t(), ctx.z, out=_gradient_array(ctx.embedding, ctx.gradient))
+        return (
+            by_logit @ ctx.embedding,
+            _hand_over(by_embedding, ctx.embedding),
+            by_logit.sum(dim=0),
+            None,
+            None,
+        )
+
+
+def _gradient_array(parameter: Tensor, lent: Tensor | None) -> Tensor:
+    """Return the lent array, or a new one where it is in use as the gradient of an earlier pass."""
+    return torch.empty_like(parameter) if lent is None or parameter.grad is not None else lent
+
+
+def _hand_over(gradient: Tensor, parameter: Tensor) -> Tensor | None:
+    """Make it the parameter's gradient itself: given back to autograd, a lent array would be copied."""
+    if parameter.grad is not None or not parameter.is_leaf:
+        return gradient
+    parameter.grad = gradient
+    return None
 
 
 @compiled(parallel=True)
@@ -138,17 +160,5 @@ def _multiply(indptr, indices, data, weight, product):  # type: ignore[no-untype
         for p in range(indptr[r], indptr[r + 1]):
             factor = data[p]
             row = weight[indices[p]]
-            for c in range(line.shape[0]):
-                line[c] += factor * row[c]
-
-
-@compiled(parallel=True)
-def _add_product(indptr, indices, data, right, total):  # type: ignore[no-untyped-def]
-    """Add rows @ right to total, leaving alone what no row reaches."""
-    for r in prange(total.shape[0]):
-        line = total[r]
-        for p in range(indptr[r], indptr[r + 1]):
-            factor = data[p]
-            row = right[indices[p]]
             for c in range(line.shape[0]):
                 line[c] += factor * row[c]

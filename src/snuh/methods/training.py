@@ -139,7 +139,7 @@ class _Run(Generic[Batch]):
             rate *= 1.0 - now / self.plan.epochs
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.optimizer.zero_grad(set_to_none=False)  # the layers add to what is there
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         gradients = [parameter.grad for parameter in self.objective.parameters if parameter.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)

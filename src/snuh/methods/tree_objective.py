@@ -39,7 +39,7 @@ from torch.nn.functional import softplus
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
-from snuh.methods.layers import sparse_linear, word_log_likelihood, word_sets
+from snuh.methods.layers import DecoderArrays, sparse_linear, word_log_likelihood, word_sets
 
 Correlation = Literal["encoder", "optimum", "prior", "none"]
 """Where documents are correlated, and from where gamma comes.
@@ -123,7 +123,10 @@ class TreeObjective:
         self.bias = self._uniform(outputs)
         self.embedding = self._uniform(terms, bits)
         self.word_bias = _log_frequencies(X)
-        self._scratch = torch.empty((0, terms))
+        # Arrays that every step works in; a batch explains one document more where its halves are odd.
+        self._weight_gradient = torch.empty_like(self.weight)
+        logits = torch.empty((settings.batch + 1, terms))
+        self._decoder_arrays = DecoderArrays(logits, torch.empty_like(self.embedding))
         self._balance_bits()
         self.parameters = [self.weight, self.bias, self.embedding, self.word_bias]
         for parameter in self.parameters:
@@ -172,7 +175,7 @@ class TreeObjective:
     def posterior(self, rows: sparse.csr_matrix) -> Posterior:
         """q(z|x) for feature rows (the architecture table's encoders)."""
         bits = self.settings.bits
-        outputs = sparse_linear(rows, self.weight) + self.bias
+        outputs = sparse_linear(rows, self.weight, gradient=self._weight_gradient) + self.bias
         widths = [bits, bits, outputs.shape[1] - 2 * bits]
         mean, deviation, gamma_part = torch.split(outputs, widths, dim=1)
         return Posterior(torch.sigmoid(mean / self.settings.tau), softplus(deviation), gamma_part)
@@ -224,9 +227,8 @@ class TreeObjective:
 
     def _log_likelihood(self, mu: Tensor, sigma: Tensor, rows: sparse.csr_matrix) -> Tensor:
         z = mu + sigma * torch.randn(mu.shape, generator=self.generator)
-        if len(self._scratch) < len(z):
-            self._scratch = torch.empty((len(z), len(self.embedding)))
-        return word_log_likelihood(z, self.embedding, self.word_bias, word_sets(rows), scratch=self._scratch)
+        lent = self._decoder_arrays if len(z) <= len(self._decoder_arrays.logits) else None
+        return word_log_likelihood(z, self.embedding, self.word_bias, word_sets(rows), lent=lent)
 
     def _edge_terms(self, first: Posterior, second: Posterior, prior: Tensor) -> Tensor:
         """KL_ij - KL_i - KL_j of each edge and bit."""
