@@ -1,6 +1,6 @@
 """SNUH-plus, the product's default: SNUH with a better graph and codes that also explain their neighbours.
 
-The objective of SNUH (`tree_objective`) with four additions, each measured in docs/methods/snuh-plus.md:
+The objective of SNUH (`tree_objective`) with four additions, told apart in docs/methods/snuh-plus.md:
 
 - the neighbour graph uses the mean of TF-IDF cosine and cosine in LSA space;
 - on a sampled edge, the code of one document must also explain the words of the other, with the same decoder:
