@@ -38,7 +38,7 @@ class DocstringSource(TextSource):
         self,
         *,
         packages: Mapping[str, Path] | None = None,
-        most: int = 1000,
+        most: int = 2000,
         least: int = 50,
         words: int = 8,
     ) -> None:

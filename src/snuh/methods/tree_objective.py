@@ -210,8 +210,7 @@ class TreeObjective:
     def _explain(self, node: Posterior, second: Posterior, rows: sparse.csr_matrix) -> dict[str, Tensor]:
         """-E_q log p(x_i|z_i), and with neighbours also -E_q log p(x_i|z_j), by one sample z each.
 
-        With neighbours, half of the batch estimates each of the two means: the decoder is what a step costs,
-        and two halves train as well as two wholes (docs/methods/snuh-plus.md).
+        With neighbours, half of the batch estimates each of the two means: the decoder is what a step costs.
         """
         docs, drawn = len(node.mu), len(second.mu)
         if not self.settings.neighbor_words or not drawn:
