@@ -74,4 +74,5 @@ def _ctrl_c() -> Iterator[_CtrlC]:
     try:
         yield ctrl_c
     finally:
-        signal.signal(signal.SIGINT, before)
+        # Once asked, the command is on its way out: a late second Ctrl-C must not look like a failure.
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ctrl_c.asked else before)
