@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from tests.reference.dense_snuh import DenseSNUH
 
+from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.graph import nearest_neighbors
@@ -62,14 +61,7 @@ def main() -> None:
         "fast": fast_epoch(fast, rng),
         "dense": dense_steps(dense, fast, rng),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for round_number in range(chosen.rounds + 1):
-        for name, run in contenders.items():
-            start = time.perf_counter()
-            run()
-            if round_number:  # the first round warms up
-                seconds[name].append(time.perf_counter() - start)
-    middle = {name: statistics.median(times) for name, times in seconds.items()}
+    middle = median_seconds(contenders, rounds=chosen.rounds)
     middle["dense"] *= fast.steps / DENSE_STEPS
     result = {
         "corpus": chosen.corpus,

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +16,7 @@ import numpy as np
 from scipy import sparse
 from sparse_dot_topn import sp_matmul_topn
 
+from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.features import TfidfFeatures
@@ -41,21 +40,13 @@ def main() -> None:
         "sparse_dot_topn": lambda: with_sparse_dot_topn(X),
         "snuh with LSA": lambda: nearest_neighbors(X, k=K, beside=beside),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    answers: dict[str, Any] = {}
-    for round_number in range(chosen.rounds + 1):
-        for name, run in contenders.items():
-            start = time.perf_counter()
-            answers[name] = run()
-            if round_number:  # the first round compiles
-                seconds[name].append(time.perf_counter() - start)
-    middle = {name: statistics.median(times) for name, times in seconds.items()}
+    middle = median_seconds(contenders, rounds=chosen.rounds)
     result = {
         "corpus": chosen.corpus,
         "documents": X.shape[0],
         "seconds": middle,
         "sparse_dot_topn_over_snuh": middle["sparse_dot_topn"] / middle["snuh"],
-        "similarities_agree": agreement(answers["snuh"], answers["sparse_dot_topn"]),
+        "similarities_agree": agreement(nearest_neighbors(X, k=K), with_sparse_dot_topn(X)),
         "machine": facts(),
     }
     print(json.dumps(result, indent=2))

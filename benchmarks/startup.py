@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
-import time
+from functools import partial
 
+from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 
 CONTENDERS = {"help": ["-m", "snuh.cli", "--help"], "nothing": ["-c", "pass"]}
@@ -23,14 +23,13 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=9)
     rounds = parser.parse_args().rounds
-    seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
-    for _ in range(rounds):
-        for name, arguments in CONTENDERS.items():
-            start = time.perf_counter()
-            subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-            seconds[name].append(time.perf_counter() - start)
-    middle = {name: round(statistics.median(times), 3) for name, times in seconds.items()}
+    contenders = {name: partial(start, arguments) for name, arguments in CONTENDERS.items()}
+    middle = median_seconds(contenders, rounds=rounds)
     print(json.dumps({"seconds": middle, "machine": facts()}, indent=2))
+
+
+def start(arguments: list[str]) -> None:
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
