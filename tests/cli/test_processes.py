@@ -79,13 +79,19 @@ def start_fit(source: object, out: Path, *options: str) -> subprocess.Popen[str]
     )
 
 
+ENDLESS = ("--set", "epochs=100000", "--set", "patience=100000")
+
+
+def wait_for_epoch(number: int, process: subprocess.Popen[str]) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith(f"epoch {number}/"):
+            return
+
+
 def test_ctrl_c_keeps_the_best_model_so_far(world: Path, tmp_path: Path) -> None:
-    endless = ("--set", "epochs=100000", "--set", "patience=100000")
-    with start_fit(world, tmp_path / "model", *endless) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("epoch 2/"):
-                break
+    with start_fit(world, tmp_path / "model", *ENDLESS) as process:
+        wait_for_epoch(2, process)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
@@ -99,12 +105,8 @@ def test_ctrl_c_keeps_the_best_model_so_far(world: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("seconds", [0.005, 0.02])
 def test_a_second_ctrl_c_does_not_cost_the_model(seconds: float, world: Path, tmp_path: Path) -> None:
-    endless = ("--set", "epochs=100000", "--set", "patience=100000")
-    with start_fit(world, tmp_path / "model", *endless) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("epoch 3/"):
-                break
+    with start_fit(world, tmp_path / "model", *ENDLESS) as process:
+        wait_for_epoch(3, process)
         process.send_signal(signal.SIGINT)
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
