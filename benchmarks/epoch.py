@@ -21,6 +21,7 @@ from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.graph import nearest_neighbors
+from snuh.methods.training import gradient_norm
 from snuh.methods.tree_objective import Edges, TreeObjective, TreeSettings
 from snuh.trees import sample_edges
 
@@ -39,7 +40,7 @@ def main() -> None:
     assert isinstance(source, MatrixSource)
     X = source.splits["train"].X
     rng = np.random.default_rng(0)
-    merged = sample_edges(nearest_neighbors(X, k=15).adjacency(), trees=13, alpha=0.1, rng=rng)
+    merged = sample_edges(nearest_neighbors(X, k=20).adjacency(), trees=20, alpha=0.1, rng=rng)
     edges = Edges(merged.pairs, merged.weight, np.full(len(merged.weight), 0.99, dtype=np.float32))
     settings = TreeSettings(
         bits=chosen.bits,
@@ -94,9 +95,9 @@ def fast_epoch(fast: TreeObjective, rng: np.random.Generator) -> Callable[[], No
             loss = sum(fast.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in fast.parameters])
+            norm = gradient_norm([parameter.grad for parameter in fast.parameters])
             if norm > CLIP:
-                torch.nn.utils.clip_grads_with_norm_(fast.parameters, CLIP, norm)
+                torch.nn.utils.clip_grads_with_norm_(fast.parameters, CLIP, torch.tensor(norm))
             optimizer.step()
 
     return run
@@ -109,16 +110,13 @@ def dense_steps(dense: DenseSNUH, fast: TreeObjective, rng: np.random.Generator)
         for step, batch in enumerate(fast.batches(rng, epoch=0)):
             if step == DENSE_STEPS:
                 break
-            rows = [batch.documents, batch.pairs[:, 0], batch.pairs[:, 1]]
-            x, x_i, x_j = (torch.from_numpy(fast.X[part].toarray()) for part in rows)
+            x, x_j = (torch.from_numpy(fast.X[part].toarray()) for part in (batch.documents, batch.neighbors))
             loss = dense.loss(
                 x,
-                x_i,
                 x_j,
                 noise=torch.randn(len(x), fast.settings.bits),
                 weight=batch.weight,
                 t=batch.prior,
-                edges_per_document=len(fast.edges.pairs) / fast.X.shape[0],
             )
             optimizer.zero_grad()
             loss.backward()

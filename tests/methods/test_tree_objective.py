@@ -11,8 +11,16 @@ import torch
 from scipy import sparse
 
 from snuh.encoder import Encoder
+from snuh.methods.gaussians import node_divergence
 from snuh.methods.layers import sparse_linear, word_log_likelihood, word_sets
-from snuh.methods.tree_objective import Edges, TreeBatch, TreeObjective, TreeSettings
+from snuh.methods.tree_objective import (
+    Edges,
+    Neighborhoods,
+    Posterior,
+    TreeBatch,
+    TreeObjective,
+    TreeSettings,
+)
 from tests.reference.dense_snuh import DenseSNUH
 
 DOCS, TERMS, BITS = 30, 50, 8
@@ -87,12 +95,10 @@ def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: 
     dense = torch.from_numpy(fast.X.toarray())
     expected = twin.loss(
         dense[batch.documents],
-        dense[batch.pairs[:, 0]],
-        dense[batch.pairs[:, 1]],
+        dense[batch.neighbors],
         noise=noise,
         weight=batch.weight,
         t=batch.prior,
-        edges_per_document=len(fast.edges.pairs) / DOCS,
     )
     loss = sum(fast.loss(batch, epoch=5.0).values())
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
@@ -145,11 +151,8 @@ def test_words_are_the_columns_with_a_positive_value() -> None:
     rows = sparse.csr_matrix(np.array([[0.5, -0.5, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, -1.0]]))
     present = word_sets(rows)
     assert present.sizes.tolist() == [1, 0, 2]
-    assert list(zip(present.documents.tolist(), present.words.tolist(), strict=True)) == [
-        (0, 0),
-        (2, 0),
-        (2, 1),
-    ]
+    assert present.first.tolist() == [0, 1, 1, 3]
+    assert present.words.tolist() == [0, 0, 1]
 
 
 def test_word_likelihood_survives_extreme_logits() -> None:
@@ -165,7 +168,7 @@ def test_word_likelihood_survives_extreme_logits() -> None:
 def test_correlation_does_not_depend_on_the_order_of_a_pair() -> None:
     fast = objective()
     batch = next(fast.batches(np.random.default_rng(0), epoch=0))
-    turned = TreeBatch(batch.documents, batch.pairs[:, ::-1].copy(), batch.weight, batch.prior)
+    turned = TreeBatch(batch.neighbors, batch.documents, batch.weight, batch.prior)
     values = []
     for drawn in (batch, turned):
         fast.generator.manual_seed(0)
@@ -175,28 +178,32 @@ def test_correlation_does_not_depend_on_the_order_of_a_pair() -> None:
 
 def test_batches_estimate_the_sums_over_all_documents_and_edges_without_bias() -> None:
     """The mean of the edge part over many batches is (1/N) sum over edges of w_ij times the edge's term."""
-    fast = objective(correlation="optimum", beta=1.0)
-    everything = TreeBatch(
-        np.arange(DOCS),
-        fast.edges.pairs,
-        torch.from_numpy(fast.edges.weight),
-        torch.from_numpy(fast.edges.prior)[:, None],
+    fast, edges = objective(correlation="optimum", beta=1.0), some_edges(2)
+    q = fast.posterior(fast.X)
+    first, second = (
+        Posterior(*(part[end] for part in (q.mu, q.sigma, q.gamma_part))) for end in edges.pairs.T
     )
-    whole = fast.loss(everything, epoch=1.0)
+    terms = fast._edge_terms(first, second, torch.from_numpy(edges.prior)[:, None]).sum(dim=1)
+    whole = {
+        "nodes": node_divergence(q.mu, q.sigma).sum().item() / DOCS,
+        "edges": torch.dot(torch.from_numpy(edges.weight), terms).item() / DOCS,
+    }
     rng = np.random.default_rng(0)
-    drawn = [
-        [
-            fast.loss(batch, epoch=1.0)[name].item()
-            for batch in fast.batches(rng, epoch=0)
-            if len(batch.documents) == 16
-        ]
-        for _ in range(300)
-        for name in ("nodes", "edges")
+    batches = [
+        batch for _ in range(300) for batch in fast.batches(rng, epoch=0) if len(batch.documents) == 16
     ]
-    for offset, name in enumerate(("nodes", "edges")):
-        samples = np.concatenate(drawn[offset::2])
+    losses = [fast.loss(batch, epoch=1.0) for batch in batches]
+    for name, expected in whole.items():
+        samples = np.array([loss[name].item() for loss in losses])
         error = samples.std(ddof=1) / np.sqrt(len(samples))
-        assert abs(samples.mean() - whole[name].item()) < 5 * error
+        assert abs(samples.mean() - expected) < 5 * error
+
+
+def test_a_document_without_an_edge_has_no_edge_term() -> None:
+    edges = Edges(np.array([[0, 1]], dtype=np.int32), np.ones(1, np.float32), np.full(1, 0.9, np.float32))
+    batch = Neighborhoods(edges, 3).draw(np.array([2, 1, 0]), np.random.default_rng(0))
+    assert batch.neighbors.tolist() == [2, 0, 1]
+    assert batch.weight.tolist() == [0.0, 0.5, 0.5]
 
 
 def test_beta_grows_over_the_warmup() -> None:
@@ -247,10 +254,10 @@ def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -
             .mean()
         )
 
-    own = batch.documents[:half]
+    own, rest = batch.documents[:half], batch.documents[half:]
     assert parts["words"].item() == pytest.approx(-explained(own, own), rel=1e-5)
-    first, second = batch.pairs[:half].T
-    assert parts["neighbor words"].item() == pytest.approx(-3.0 * explained(second, first), rel=1e-5)
+    others = batch.neighbors[half:]
+    assert parts["neighbor words"].item() == pytest.approx(-3.0 * explained(others, rest), rel=1e-5)
 
 
 def test_hidden_words_keep_the_expected_input_and_the_target() -> None:
@@ -275,12 +282,12 @@ def test_edges_are_drawn_anew_once_before_the_given_epoch() -> None:
     fast = TreeObjective(
         unit_rows(1), some_edges(2), settings(refresh=2), generator=generator, new_edges=new_edges
     )
-    sizes = []
+    kept = []
     for epoch in range(5):
         next(fast.batches(np.random.default_rng(0), epoch=epoch))
-        sizes.append(len(fast.edges.pairs))
+        kept.append(fast.neighborhoods)
     assert calls == [BITS]
-    assert sizes == [40, 40, 7, 7, 7]
+    assert [kept.index(one) for one in kept] == [0, 0, 2, 2, 2]
 
 
 def test_edges_are_never_drawn_anew_where_refresh_is_zero() -> None:
@@ -288,9 +295,9 @@ def test_edges_are_never_drawn_anew_where_refresh_is_zero() -> None:
     fast = TreeObjective(
         unit_rows(1), some_edges(2), settings(), generator=generator, new_edges=lambda encoder: some_edges(9)
     )
-    edges = fast.edges
+    drawn_from = fast.neighborhoods
     next(fast.batches(np.random.default_rng(0), epoch=0))
-    assert fast.edges is edges
+    assert fast.neighborhoods is drawn_from
 
 
 def test_two_backward_passes_add_up_as_they_do_everywhere_in_torch() -> None:

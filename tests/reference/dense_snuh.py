@@ -44,30 +44,19 @@ class DenseSNUH(nn.Module):
         mu, s = q
         return 0.5 * (mu**2 + s**2 - 1 - 2 * torch.log(s)).sum(1)
 
-    def loss(
-        self,
-        x: Tensor,
-        x_i: Tensor,
-        x_j: Tensor,
-        *,
-        noise: Tensor,
-        weight: Tensor,
-        t: Tensor,
-        edges_per_document: float,
-    ) -> Tensor:
-        q, q_i, q_j = self.q(x), self.q(x_i), self.q(x_j)
+    def loss(self, x: Tensor, x_j: Tensor, *, noise: Tensor, weight: Tensor, t: Tensor) -> Tensor:
+        """The mean over documents x, each with a neighbour x_j, its edge's weight and prior correlation t."""
+        q, q_j = self.q(x), self.q(x_j)
         z = q[0] + q[1] * noise
         nodes = self.words(x, z) - self.beta * self.single_divergence(q)
         if self.correlation == "none":
             return -nodes.mean()
         if self.correlation == "encoder":
-            g = self.gamma(x_i, x_j)
+            g = self.gamma(x, x_j)
         elif self.correlation == "prior":
-            g = torch.zeros_like(q_i[0])
+            g = torch.zeros_like(q[0])
         else:
-            a = t * q_i[1] * q_j[1] / (1 - t**2)
-            g = (torch.sqrt(1 + 4 * a**2) - 1) / (2 * a)
-        edges = (
-            self.pair_divergence(q_i, q_j, t, g) - self.single_divergence(q_i) - self.single_divergence(q_j)
-        )
-        return -nodes.mean() + self.beta * edges_per_document * (weight * edges).mean()
+            a = t * q[1] * q_j[1] / (1 - t**2)
+            g = 2 * a / (torch.sqrt(1 + 4 * a**2) + 1)
+        edges = self.pair_divergence(q, q_j, t, g) - self.single_divergence(q) - self.single_divergence(q_j)
+        return -nodes.mean() + self.beta * (weight * edges).mean()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from numba import prange
 from scipy import sparse
@@ -24,27 +25,21 @@ from snuh.compiling import compiled
 
 @dataclass(frozen=True)
 class WordSets:
-    """The distinct words of a batch of documents, as coordinates (document, word)."""
+    """The distinct words of a batch of documents, in the layout of a CSR matrix."""
 
-    documents: Tensor  # (words,) int64
-    words: Tensor  # (words,) int64
+    first: npt.NDArray[np.integer]  # (documents + 1,) where each document's words start
+    words: npt.NDArray[np.integer]  # (words,)
     sizes: Tensor  # (documents,) how many distinct words each document has
 
 
 def word_sets(rows: sparse.csr_matrix, dtype: torch.dtype = torch.float32) -> WordSets:
     """Read which words are present: the columns with a positive value (a document's set, not its counts)."""
-    sizes = np.diff(rows.indptr)
-    documents = np.repeat(np.arange(len(sizes)), sizes)
-    words = rows.indices
+    first, words = rows.indptr, rows.indices
     positive = rows.data > 0
     if not positive.all():
-        documents, words = documents[positive], words[positive]
-        sizes = np.bincount(documents, minlength=len(sizes))
-    return WordSets(
-        torch.from_numpy(documents),
-        torch.from_numpy(words.astype(np.int64)),
-        torch.from_numpy(sizes).to(dtype),
-    )
+        first = np.concatenate([[0], positive.cumsum()])[first]
+        words = words[positive]
+    return WordSets(first, words, torch.from_numpy(np.diff(first)).to(dtype))
 
 
 def sparse_linear(rows: sparse.csr_matrix, weight: Tensor, *, gradient: Tensor | None = None) -> Tensor:
@@ -114,8 +109,8 @@ class _WordLogLikelihood(torch.autograd.Function):
         ctx: Any, z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, lent: DecoderArrays
     ) -> Tensor:
         logits = torch.addmm(bias, z, embedding.t(), out=lent.logits[: len(z)])
-        chosen = logits[present.documents, present.words]
-        of_present = torch.zeros_like(present.sizes).index_add_(0, present.documents, chosen)
+        of_present = torch.empty_like(present.sizes)
+        _sum_present(present.first, present.words, logits.numpy(), of_present.numpy())
         largest = logits.amax(dim=1)
         shares = logits.sub_(largest[:, None]).exp_()
         total = shares.sum(dim=1)  # at least 1, the share of the largest
@@ -125,14 +120,20 @@ class _WordLogLikelihood(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        present = ctx.present
-        by_logit = ctx.shares.mul_((-present.sizes * gradient / ctx.total)[:, None])
-        by_logit[present.documents, present.words] += gradient[present.documents]
-        by_embedding = torch.mm(by_logit.t(), ctx.z, out=_gradient_array(ctx.embedding, ctx.gradient))
+        """Leave the factor of each document to the small side of the products.
+
+        With g the gradient, n the words and S the total of a document, the gradient by its logits is
+        g (present - n shares / S) = -(g n / S) (shares - present S / n).
+        """
+        present, shares = ctx.present, ctx.shares
+        factor = -gradient * present.sizes / ctx.total
+        _subtract_present(present.first, present.words, ctx.total.numpy(), shares.numpy())
+        by_embedding = _gradient_array(ctx.embedding, ctx.gradient)
+        torch.mm(shares.t(), factor[:, None] * ctx.z, out=by_embedding)
         return (
-            by_logit @ ctx.embedding,
+            factor[:, None] * (shares @ ctx.embedding),
             _hand_over(by_embedding, ctx.embedding),
-            by_logit.sum(dim=0),
+            torch.mv(shares.t(), factor),
             None,
             None,
         )
@@ -162,3 +163,21 @@ def _multiply(indptr, indices, data, weight, product):  # type: ignore[no-untype
             row = weight[indices[p]]
             for c in range(line.shape[0]):
                 line[c] += factor * row[c]
+
+
+@compiled()
+def _sum_present(first, words, logits, sums):  # type: ignore[no-untyped-def]
+    """Sum each document's logits over the words present in it."""
+    for d in range(len(sums)):
+        sums[d] = 0
+        for p in range(first[d], first[d + 1]):
+            sums[d] += logits[d, words[p]]
+
+
+@compiled()
+def _subtract_present(first, words, totals, shares):  # type: ignore[no-untyped-def]
+    """Take S / n from the share of each word present, n the number of the document's words."""
+    for d in range(len(totals)):
+        count = first[d + 1] - first[d]
+        for p in range(first[d], first[d + 1]):
+            shares[d, words[p]] -= totals[d] / count

@@ -43,8 +43,8 @@ class SNUHPlus(TreeHasher):
         self,
         *,
         n_bits: int = 64,  # length of the codes
-        neighbors: int = 15,  # K, neighbours of a document in the graph
-        trees: int = 13,  # M, spanning forests
+        neighbors: int = 20,  # K, neighbours of a document in the graph
+        trees: int = 20,  # M, spanning forests
         sampler: Sampler = "depth-first",  # "star": the printed Algorithm 2
         alpha: float = 0.1,  # how much the next neighbour of a tree is drawn at random
         affinity: Literal["constant", "gaussian"] = "constant",  # "gaussian": Eq. (5)

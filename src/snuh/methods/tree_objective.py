@@ -14,8 +14,11 @@ The bound of the paper (Eq. 18 and appendix), with every divergence weighed by b
 | w_ij | share of the forests that contain the edge |
 | E, b | the word decoder |
 
-A batch of b documents and b edges estimates the sums (Algorithm 1): the mean over the documents plus
-|E| / N times the mean over the edges, so that the loss is a mean per document.
+A batch of b documents and b edges estimates the sums (Algorithm 1) as means per document. Each document
+brings one of its d_i edges; that edge's term then counts d_i / 2 times, since every edge can be drawn from
+both ends:
+
+    sum_edges w_ij f_ij = sum_i d_i / 2  E_{j ~ neighbours of i} w_ij f_ij
 
 Three additions that the paper does not have, all off at 0: `neighbor_words` weighs a term by which, on a
 sampled edge, the code of j must also explain the words of i with the same decoder; `word_dropout` hides that
@@ -39,7 +42,7 @@ from torch.nn.functional import softplus
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
-from snuh.methods.layers import DecoderArrays, sparse_linear, word_log_likelihood, word_sets
+from snuh.methods.layers import DecoderArrays, WordSets, sparse_linear, word_log_likelihood, word_sets
 
 Correlation = Literal["encoder", "optimum", "prior", "none"]
 """Where documents are correlated, and from where gamma comes.
@@ -80,12 +83,40 @@ class Edges:
 
 @dataclass(frozen=True)
 class TreeBatch:
-    """Rows of a batch of documents, and the edges drawn with it."""
+    """Rows of a batch of documents, each with a neighbour drawn from its edges (itself where it has none)."""
 
     documents: npt.NDArray[np.int64]  # (b,)
-    pairs: npt.NDArray[np.int32]  # (b, 2), in random direction
-    weight: Tensor  # (b,)
+    neighbors: npt.NDArray[np.int64]  # (b,), or none at all where there are no edges
+    weight: Tensor  # (b,) d_i / 2 times w_ij
     prior: Tensor  # (b, 1)
+
+
+class Neighborhoods:
+    """The edges of every document, to draw from."""
+
+    def __init__(self, edges: Edges, docs: int) -> None:
+        starts, ends = edges.pairs.T
+        source = np.concatenate([starts, ends])
+        order = np.argsort(source, kind="stable")
+        self._first = np.searchsorted(source[order], np.arange(docs + 1))
+        self._other = np.concatenate([ends, starts])[order].astype(np.int64)
+        self._prior = np.tile(edges.prior, 2)[order]
+        self._weight = np.tile(edges.weight, 2)[order]
+
+    def draw(self, documents: npt.NDArray[np.int64], rng: np.random.Generator) -> TreeBatch:
+        """Draw one edge of each document, all of its edges being equally likely."""
+        if not len(self._other):
+            nothing = torch.zeros(0)
+            return TreeBatch(documents, documents[:0], nothing, nothing[:, None])
+        first = self._first[documents]
+        degree = self._first[documents + 1] - first
+        place = np.where(degree > 0, first + (rng.random(len(documents)) * degree).astype(np.int64), 0)
+        return TreeBatch(
+            documents,
+            np.where(degree > 0, self._other[place], documents),
+            torch.from_numpy(0.5 * degree.astype(np.float32) * self._weight[place]),
+            torch.from_numpy(self._prior[place])[:, None],
+        )
 
 
 @dataclass(frozen=True)
@@ -114,7 +145,8 @@ class TreeObjective:
         generator: torch.Generator,
         new_edges: Callable[[Encoder], Edges] | None = None,
     ) -> None:
-        self.X, self.edges, self.settings, self.generator = X, edges, settings, generator
+        self.X, self.settings, self.generator = X, settings, generator
+        self.neighborhoods = Neighborhoods(edges, X.shape[0])
         self.new_edges = new_edges
         terms, bits = X.shape[1], settings.bits
         outputs = bits * (3 if settings.correlation == "encoder" else 2)
@@ -123,9 +155,9 @@ class TreeObjective:
         self.bias = self._uniform(outputs)
         self.embedding = self._uniform(terms, bits)
         self.word_bias = _log_frequencies(X)
-        # Arrays that every step works in; a batch explains one document more where its halves are odd.
+        # Arrays that every step works in.
         self._weight_gradient = torch.empty_like(self.weight)
-        logits = torch.empty((settings.batch + 1, terms))
+        logits = torch.empty((settings.batch, terms))
         self._decoder_arrays = DecoderArrays(logits, torch.empty_like(self.embedding))
         self._balance_bits()
         self.parameters = [self.weight, self.bias, self.embedding, self.word_bias]
@@ -153,24 +185,12 @@ class TreeObjective:
         return math.ceil(docs / self.settings.batch)
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[TreeBatch]:
-        """Draw every document once, with as many edges, each in random direction."""
+        """Draw every document once, each with one of its edges."""
         if self.new_edges is not None and epoch == self.settings.refresh > 0:
-            self.edges = self.new_edges(self.encoder())
+            self.neighborhoods = Neighborhoods(self.new_edges(self.encoder()), self.X.shape[0])
         documents = rng.permutation(self.X.shape[0])
-        edges = rng.permutation(len(self.edges.pairs))
-        edges = np.resize(edges, len(documents)) if len(edges) else edges
         for start in range(0, len(documents), self.settings.batch):
-            part = slice(start, start + self.settings.batch)
-            drawn = edges[part]
-            turned = rng.random(len(drawn)) < 0.5
-            pairs = self.edges.pairs[drawn]
-            pairs[turned] = pairs[turned, ::-1]
-            yield TreeBatch(
-                documents[part],
-                pairs,
-                torch.from_numpy(self.edges.weight[drawn]),
-                torch.from_numpy(self.edges.prior[drawn])[:, None],
-            )
+            yield self.neighborhoods.draw(documents[start : start + self.settings.batch], rng)
 
     def posterior(self, rows: sparse.csr_matrix) -> Posterior:
         """q(z|x) for feature rows (the architecture table's encoders)."""
@@ -182,18 +202,17 @@ class TreeObjective:
 
     def loss(self, batch: TreeBatch, *, epoch: float) -> Mapping[str, Tensor]:
         """The negative bound of a batch by named parts, each a mean per document."""
-        docs, drawn = len(batch.documents), len(batch.pairs)
-        rows = self.X[np.concatenate([batch.documents, batch.pairs[:, 0], batch.pairs[:, 1]])]
+        docs = len(batch.documents)
+        rows = self.X[np.concatenate([batch.documents, batch.neighbors])]
         q = self.posterior(self._hide_words(rows))
-        node, first, second = q.split([docs, drawn, drawn])
+        node, other = q.split([docs, len(batch.neighbors)])
         beta = self.settings.beta * self._warmth(epoch)
 
-        parts = self._explain(node, second, rows)
+        parts = self._explain(node, other, word_sets(rows[:docs]))
         parts["nodes"] = beta * node_divergence(node.mu, node.sigma).sum() / docs
-        if self.settings.correlation != "none" and drawn:
-            by_edge = self._edge_terms(first, second, batch.prior).sum(dim=1)
-            edges_per_document = len(self.edges.pairs) / self.X.shape[0]
-            parts["edges"] = beta * edges_per_document * (batch.weight * by_edge).sum() / drawn
+        if self.settings.correlation != "none" and len(batch.neighbors):
+            by_edge = self._edge_terms(node, other, batch.prior).sum(dim=1)
+            parts["edges"] = beta * torch.dot(batch.weight, by_edge) / docs
         return parts
 
     def _warmth(self, epoch: float) -> float:
@@ -207,27 +226,29 @@ class TreeObjective:
         data = rows.data * (kept / np.float32(1.0 - share))
         return sparse.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
 
-    def _explain(self, node: Posterior, second: Posterior, rows: sparse.csr_matrix) -> dict[str, Tensor]:
+    def _explain(self, node: Posterior, other: Posterior, words: WordSets) -> dict[str, Tensor]:
         """-E_q log p(x_i|z_i), and with neighbours also -E_q log p(x_i|z_j), by one sample z each.
 
         With neighbours, half of the batch estimates each of the two means: the decoder is what a step costs.
         """
-        docs, drawn = len(node.mu), len(second.mu)
-        if not self.settings.neighbor_words or not drawn:
-            return {"words": -self._log_likelihood(node.mu, node.sigma, rows[:docs]).mean()}
-        own, others = (docs + 1) // 2, (drawn + 1) // 2
-        explained = self._log_likelihood(
-            torch.cat([node.mu[:own], second.mu[:others]]),
-            torch.cat([node.sigma[:own], second.sigma[:others]]),
-            rows[np.r_[:own, docs : docs + others]],
-        )
         weight = self.settings.neighbor_words
-        return {"words": -explained[:own].mean(), "neighbor words": -weight * explained[own:].mean()}
+        if not weight or not len(other.mu):
+            return {"words": -self._log_likelihood(node.mu, node.sigma, words).mean()}
+        own = (len(node.mu) + 1) // 2
+        mu, sigma = (
+            torch.cat([of_node[:own], of_other[own:]])
+            for of_node, of_other in ((node.mu, other.mu), (node.sigma, other.sigma))
+        )
+        explained = self._log_likelihood(mu, sigma, words)
+        parts = {"words": -explained[:own].mean()}
+        if own < len(explained):
+            parts["neighbor words"] = -weight * explained[own:].mean()
+        return parts
 
-    def _log_likelihood(self, mu: Tensor, sigma: Tensor, rows: sparse.csr_matrix) -> Tensor:
+    def _log_likelihood(self, mu: Tensor, sigma: Tensor, words: WordSets) -> Tensor:
         z = mu + sigma * torch.randn(mu.shape, generator=self.generator)
         lent = self._decoder_arrays if len(z) <= len(self._decoder_arrays.logits) else None
-        return word_log_likelihood(z, self.embedding, self.word_bias, word_sets(rows), lent=lent)
+        return word_log_likelihood(z, self.embedding, self.word_bias, words, lent=lent)
 
     def _edge_terms(self, first: Posterior, second: Posterior, prior: Tensor) -> Tensor:
         """KL_ij - KL_i - KL_j of each edge and bit."""
@@ -250,6 +271,10 @@ class TreeObjective:
         if self.settings.threshold == "half":
             return encoder
         return Encoder((layer,), np.median(encoder.values(self.X), axis=0).astype(np.float32))
+
+    def decoder(self) -> npt.NDArray[np.float32]:
+        """The word embedding E (terms, bits) as it is now, as an array of its own."""
+        return self.embedding.detach().numpy().copy()
 
 
 def _log_frequencies(X: sparse.csr_matrix) -> Tensor:
