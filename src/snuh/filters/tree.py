@@ -1,0 +1,156 @@
+"""What a filter says, as a tree; `str` writes it in the language again, so that it reads back as equal.
+
+There is no node for what is only the opposite of another: `a != 1` is `Not(Comparison(a, "=", 1))`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Value: TypeAlias = str | int | float | bool
+Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
+
+# Words of the language; a field of that name is written in backticks.
+KEYWORDS = frozenset({"and", "or", "not", "in", "is", "contains", "null", "true", "false"})
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The keys that lead to a value: one for each object to step into."""
+
+    keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(_key_text(key) for key in self.keys)
+
+
+class Filter(ABC):
+    """A condition that a document meets or not."""
+
+    __slots__ = ()
+
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of the fields that the filter looks at, each once, in order of appearance."""
+        return tuple(dict.fromkeys(str(field) for field in self.walk()))
+
+    @abstractmethod
+    def walk(self) -> Iterator[Field]:
+        """Yield the field of each condition, from left to right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Filter):
+    """A condition on one field."""
+
+    field: Field
+
+    def walk(self) -> Iterator[Field]:
+        """Yield the field."""
+        yield self.field
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Condition):
+    """The field stands in this relation to the value, and both are of one type."""
+
+    operator: Operator
+    value: Value
+
+    def __str__(self) -> str:
+        return f"{self.field} {self.operator} {_value_text(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class In(Condition):
+    """The field equals one of the values; None among them stands for null."""
+
+    values: tuple[Value | None, ...]
+
+    def __str__(self) -> str:
+        return f"{self.field} in ({', '.join(_value_text(value) for value in self.values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Condition):
+    """The field is missing or null."""
+
+    def __str__(self) -> str:
+        return f"{self.field} is null"
+
+
+@dataclass(frozen=True, slots=True)
+class Contains(Condition):
+    """The field is a list, and one of its items equals the value."""
+
+    value: Value
+
+    def __str__(self) -> str:
+        return f"{self.field} contains {_value_text(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Filter):
+    """The part does not hold."""
+
+    part: Filter
+
+    def __str__(self) -> str:
+        match self.part:
+            case Comparison(field, "=", value):
+                return f"{field} != {_value_text(value)}"
+            case IsNull(field):
+                return f"{field} is not null"
+            case And() | Or():
+                return f"not ({self.part})"
+        return f"not {self.part}"
+
+    def walk(self) -> Iterator[Field]:
+        """Yield the fields of the part."""
+        yield from self.part.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Filter):
+    """Two or more parts."""
+
+    parts: tuple[Filter, ...]
+
+    def walk(self) -> Iterator[Field]:
+        """Yield the fields of all parts."""
+        for part in self.parts:
+            yield from part.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class And(Joined):
+    """All parts hold."""
+
+    def __str__(self) -> str:
+        return " and ".join(f"({part})" if isinstance(part, Joined) else str(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Joined):
+    """At least one part holds."""
+
+    def __str__(self) -> str:
+        return " or ".join(f"({part})" if isinstance(part, Or) else str(part) for part in self.parts)
+
+
+def _key_text(key: str) -> str:
+    if key.isidentifier() and key.lower() not in KEYWORDS:
+        return key
+    return "`" + key.replace("`", "``") + "`"
+
+
+def _value_text(value: Value | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
