@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
@@ -119,6 +119,15 @@ class Encoder:
         blocks = [pack(values > self.threshold) for values in self._value_blocks(X)]
         return np.concatenate(blocks) if blocks else np.zeros((0, self.bits // 8), dtype=np.uint8)
 
+    def margins(self, X: Rows) -> NDArray[np.float64]:
+        """Return how far each bit is above (set) or below its threshold before the last activation.
+
+        Activations flatten out; these (documents, bits) go on telling a sure bit from a surer one.
+        """
+        last = self.layers[-1]
+        linear = replace(self, layers=(*self.layers[:-1], replace(last, activation="identity")))
+        return linear.values(X) - inverse(last.activation, self.threshold)
+
     def _value_blocks(self, X: Rows) -> Iterator[Floats]:
         rows = self._check_rows(X)
         for start in range(0, rows.shape[0], BLOCK_ROWS):
@@ -180,6 +189,18 @@ class Encoder:
             for number, activation in enumerate(activations)
         )
         return cls(layers, arrays["threshold"], unit_rows)
+
+
+def inverse(activation: Activation, value: Floats) -> NDArray[np.float64]:
+    """Return the input at which the activation reaches a value, infinite where it never does."""
+    v = value.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        if activation == "sigmoid":
+            v = np.clip(v, 0.0, 1.0)
+            return np.log(v) - np.log1p(-v)
+        if activation == "tanh":
+            return np.arctanh(np.clip(v, -1.0, 1.0))
+    return np.where(v < 0, -np.inf, v) if activation == "relu" else v
 
 
 def _check_finite(array: NDArray[Any], what: str) -> None:

@@ -89,6 +89,7 @@ class TextHasher:
             method=self.method,
             parameters=estimator.get_params(),
             training={**estimator.training_, "source": source.name, "versions": versions},
+            decoder=estimator.decoder_,
         )
         return self
 

@@ -1,16 +1,17 @@
 """A trained model: features and encoder together, saved as a folder, loaded without torch.
 
 The folder holds `model.json` (what it is, how it was trained, a checksum of each file and of itself),
-`encoder.safetensors` (the arrays) and, where the model takes texts, `vocabulary.json`.
+`encoder.safetensors` (the arrays), where the model takes texts `vocabulary.json`, and where its method has a
+decoder `decoder.safetensors`, which is read only when asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,10 @@ from snuh.errors import InputError, ModelError, SnuhError
 from snuh.features import TfidfFeatures
 from snuh.features.batches import text_batches
 from snuh.storage import (
+    DECODER_FILE,
     ENCODER_FILE,
     MANIFEST_FILE,
+    MODEL_FILES,
     MODEL_FORMAT,
     VOCABULARY_FILE,
     dump_json,
@@ -37,6 +40,8 @@ from snuh.storage import (
 FORMAT_VERSION = 1
 BATCH_CHARACTERS = 8_000_000  # enough for every processor to have a part
 
+Embedding: TypeAlias = NDArray[np.float16]  # (inputs, bits): how much likelier a bit makes each input
+
 
 @dataclass(eq=False, repr=False)
 class Model:
@@ -47,8 +52,12 @@ class Model:
     method: str = "unknown"
     parameters: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
+    decoder: NDArray[np.floating[Any]] | Callable[[], Embedding] | None = None
+    """What the method explained words with, or what reads it; ask `word_embedding` for it."""
 
     def __post_init__(self) -> None:
+        if self.decoder is not None and not callable(self.decoder):
+            self.decoder = _check_embedding(self.decoder, self.encoder)
         if self.features is not None and len(self.features.terms) != self.encoder.inputs:
             raise InputError(
                 f"the vocabulary has {len(self.features.terms)} terms and the encoder {self.encoder.inputs} "
@@ -74,6 +83,12 @@ class Model:
         values = [self.encoder.values(rows) for rows in self._rows(documents)]
         return np.concatenate([np.zeros((0, self.bits), dtype=np.float32), *values])
 
+    def word_embedding(self) -> Embedding | None:
+        """Return the decoder's array (inputs, bits), read at the first call; None where there is none."""
+        if callable(self.decoder):
+            self.decoder = self.decoder()
+        return self.decoder
+
     def save(self, folder: Path | str) -> None:
         """Write the model folder; an older model there is replaced once the new one is complete."""
         replace_folder(folder, self._write)
@@ -96,6 +111,9 @@ class Model:
         save_arrays(folder / ENCODER_FILE, self.encoder.arrays())
         if self.features is not None:
             write_json(folder / VOCABULARY_FILE, self.features.to_json())
+        embedding = self.word_embedding()
+        if embedding is not None:
+            save_arrays(folder / DECODER_FILE, {"embedding": embedding})
         manifest = {
             "format": MODEL_FORMAT,
             "format_version": FORMAT_VERSION,
@@ -120,9 +138,12 @@ def load(folder: Path | str) -> Model:
         encoder = _load_encoder(path / ENCODER_FILE, manifest)
         takes_texts = VOCABULARY_FILE in manifest["files"]
         features = _load_features(path / VOCABULARY_FILE) if takes_texts else None
-        return Model(encoder, features, manifest["method"], manifest["parameters"], manifest["training"])
+        decoder = _decoder_reader(path, manifest["files"], encoder)
+        return Model(
+            encoder, features, manifest["method"], manifest["parameters"], manifest["training"], decoder
+        )
     except InputError as error:
-        raise ModelError(f"{error}; restore {path} from a copy, or train again") from error
+        raise _unusable(path, error) from error
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -150,20 +171,24 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 def _check_files(folder: Path, files: Mapping[str, Any]) -> None:
     """Compare the listed files with what is there; only the names that this module writes are ever opened."""
-    if not {ENCODER_FILE} <= set(files) <= {ENCODER_FILE, VOCABULARY_FILE}:
+    if not {ENCODER_FILE} <= set(files) <= MODEL_FILES - {MANIFEST_FILE}:
         raise InputError(
             f"{folder / MANIFEST_FILE} lists the wrong files: {', '.join(sorted(files)) or 'none'}"
         )
     for name, expected in files.items():
-        path = folder / name
-        if not path.is_file():
-            raise InputError(f"{path} is missing")
-        size = path.stat().st_size
-        if not isinstance(expected, dict) or size != expected.get("bytes"):
-            wanted = expected.get("bytes") if isinstance(expected, dict) else None
-            raise InputError(f"{path} should have {wanted} bytes and has {size}")
-        if sha256(path) != expected.get("sha256"):
-            raise InputError(f"{path} was changed after saving (its checksum differs)")
+        # The decoder is not needed to encode: its content is checked when it is read.
+        _check_file(folder / name, expected, content=name != DECODER_FILE)
+
+
+def _check_file(path: Path, expected: Any, *, content: bool) -> None:
+    if not path.is_file():
+        raise InputError(f"{path} is missing")
+    size = path.stat().st_size
+    if not isinstance(expected, dict) or size != expected.get("bytes"):
+        wanted = expected.get("bytes") if isinstance(expected, dict) else None
+        raise InputError(f"{path} should have {wanted} bytes and has {size}")
+    if content and sha256(path) != expected.get("sha256"):
+        raise InputError(f"{path} was changed after saving (its checksum differs)")
 
 
 def _load_encoder(path: Path, manifest: Mapping[str, Any]) -> Encoder:
@@ -175,6 +200,46 @@ def _load_encoder(path: Path, manifest: Mapping[str, Any]) -> Encoder:
     if encoder.bits != manifest["bits"]:
         raise InputError(f"{path} makes {encoder.bits}-bit codes, {MANIFEST_FILE} says {manifest['bits']}")
     return encoder
+
+
+def _decoder_reader(
+    folder: Path, files: Mapping[str, Any], encoder: Encoder
+) -> Callable[[], Embedding] | None:
+    """Return what reads the decoder, ModelError where it is not as it was saved; None if there is none."""
+    if DECODER_FILE not in files:
+        return None
+
+    def read() -> Embedding:
+        path = folder / DECODER_FILE
+        try:
+            _check_file(path, files[DECODER_FILE], content=True)
+            arrays = load_arrays(path)
+            if set(arrays) != {"embedding"}:
+                came = ", ".join(sorted(arrays)) or "none"
+                raise InputError(f"{path} is unusable: expected the array embedding, got {came}")
+            return _check_embedding(arrays["embedding"], encoder)
+        except InputError as error:
+            raise _unusable(folder, error) from error
+
+    return read
+
+
+def _check_embedding(embedding: NDArray[Any], encoder: Encoder) -> Embedding:
+    """Return it as float16, enough to rank words by and half as big."""
+    array = np.asarray(embedding)
+    expected = (encoder.inputs, encoder.bits)
+    if array.shape != expected or array.dtype.kind != "f":
+        raise InputError(
+            f"a decoder must be floats of shape {expected}, got {array.dtype} of shape {array.shape}"
+        )
+    if np.isnan(array).any():
+        raise InputError("a decoder must hold numbers, got NaN")
+    largest = np.finfo(np.float16).max
+    return np.asarray(np.clip(array, -largest, largest), dtype=np.float16)
+
+
+def _unusable(folder: Path, error: InputError) -> ModelError:
+    return ModelError(f"{error}; restore {folder} from a copy, or train again")
 
 
 def _load_features(path: Path) -> TfidfFeatures:

@@ -21,7 +21,8 @@ from snuh.errors import InputError
 # The names are fixed here and never read from a file, so a model folder cannot point outside itself.
 MODEL_FORMAT = "snuh-model"
 MANIFEST_FILE, ENCODER_FILE, VOCABULARY_FILE = "model.json", "encoder.safetensors", "vocabulary.json"
-MODEL_FILES = frozenset({MANIFEST_FILE, ENCODER_FILE, VOCABULARY_FILE})
+DECODER_FILE = "decoder.safetensors"
+MODEL_FILES = frozenset({MANIFEST_FILE, ENCODER_FILE, VOCABULARY_FILE, DECODER_FILE})
 
 
 def write_json(path: Path, value: object, *, indent: int | None = None) -> None:
@@ -82,7 +83,7 @@ def atomic_write(path: Path | str) -> Iterator[Path]:
     """
     target = Path(path).resolve()
     beside = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
-    with _reporting_as_input_error(path):
+    with reporting_as_input_error(path):
         if target.exists() and not target.is_file():
             raise InputError(f"cannot write {path}: it exists and is not a file")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def replace_folder(folder: Path | str, write: Callable[[Path], None]) -> None:
     """
     target = Path(folder).resolve()
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    with _reporting_as_input_error(folder):
+    with reporting_as_input_error(folder):
         check_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         beside.mkdir()
@@ -173,7 +174,8 @@ def _swap(new: Path, target: Path) -> None:
 
 
 @contextmanager
-def _reporting_as_input_error(path: Path | str) -> Iterator[None]:
+def reporting_as_input_error(path: Path | str) -> Iterator[None]:
+    """Say in one line that something could not be written."""
     try:
         yield
     except OSError as error:

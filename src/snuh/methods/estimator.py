@@ -87,7 +87,9 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         data = self._training_data(unit, held, on_progress)
         result = self._train(data, on_progress)
         self.encoder_ = replace(result.encoder, unit_rows=True)
+        self.decoder_ = result.decoder
         self.history_ = result.history
+        health = code_health(self.encoder_.encode(rows))
         self.training_ = {
             "seed": self.seed,
             "documents": int(data.X.shape[0]),
@@ -96,7 +98,8 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "stopped": result.stopped,
             "score": result.score,
             "alive": result.alive,
-            "distinct_codes": code_health(self.encoder_.encode(rows)).distinct_codes,
+            "distinct_codes": health.distinct_codes,
+            "ones_share": [round(share, 3) for share in health.ones_share],
             "seconds": round(time.perf_counter() - started, 3),
         }
         _warn_of_dead_codes(result)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -51,6 +52,10 @@ class Objective(Protocol[Batch]):
         """Return the encoder as it is now."""
         ...
 
+    def decoder(self) -> npt.NDArray[np.float32] | None:
+        """Return what explains words by bits (terms, bits) as it is now, None where nothing does."""
+        ...
+
 
 @dataclass(frozen=True)
 class TrainingPlan:
@@ -68,11 +73,22 @@ class TrainingResult:
     """The best encoder by held-out score, and how training went."""
 
     encoder: Encoder
+    decoder: npt.NDArray[np.float32] | None
     score: float
     alive: bool
     best_epoch: int
     stopped: Stopped
     history: list[EpochReport]
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The best epoch so far."""
+
+    score: Score
+    epoch: int
+    encoder: Encoder
+    decoder: npt.NDArray[np.float32] | None
 
 
 @dataclass
@@ -83,7 +99,7 @@ class _Run(Generic[Batch]):
     rng: np.random.Generator
     on_progress: OnProgress | None
     history: list[EpochReport] = field(default_factory=list)
-    best: tuple[Score, int, Encoder] | None = None
+    best: _Best | None = None
     recoveries: int = 0
 
     def __post_init__(self) -> None:
@@ -156,19 +172,19 @@ class _Run(Generic[Batch]):
         encoder = self.objective.encoder()
         score = self.score(encoder)
         # A score of living codes beats any score of dead ones.
-        if self.best is None or (score.alive, score.value) > (self.best[0].alive, self.best[0].value):
-            self.best = (score, epoch, encoder)
+        if self.best is None or (score.alive, score.value) > (self.best.score.alive, self.best.score.value):
+            self.best = _Best(score, epoch, encoder, self.objective.decoder())
         seconds = time.perf_counter() - start
-        report = EpochReport(epoch + 1, parts, score.value, self.best[0].value, score.alive, seconds)
+        report = EpochReport(epoch + 1, parts, score.value, self.best.score.value, score.alive, seconds)
         self.history.append(report)
         if self.on_progress is not None:
             self.on_progress(Progress("training", (epoch + 1) / self.plan.epochs, report))
 
     def _is_stale(self, epoch: int) -> bool:
         """Whether enough epochs passed without a better score; epochs of dead codes do not count."""
-        if self.best is None or not self.best[0].alive:
+        if self.best is None or not self.best.score.alive:
             return False
-        living = sum(report.alive for report in self.history[self.best[1] + 1 :])
+        living = sum(report.alive for report in self.history[self.best.epoch + 1 :])
         return living >= self.plan.patience
 
 
@@ -203,5 +219,13 @@ def train(
         stopped = "diverged"
     if run.best is None:
         raise InputError(f"epochs must be at least 1, got {plan.epochs}")
-    best, epoch, encoder = run.best
-    return TrainingResult(encoder, best.value, best.alive, epoch + 1, stopped, run.history)
+    best = run.best
+    return TrainingResult(
+        best.encoder,
+        best.decoder,
+        best.score.value,
+        best.score.alive,
+        best.epoch + 1,
+        stopped,
+        run.history,
+    )

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snuh.errors import InputError
+from snuh.explain import WordShare, marked
+
+SHARES = {"alpha": 4.0, "beta": 2.0, "gamma": 1.0, "delta": -2.0, "epsilon": 0.5}
+LINES = st.lists(st.sampled_from([*SHARES, "of", "the", "\n", "  "]), max_size=40).map(" ".join)
+
+
+def shares_in(text: str) -> list[WordShare]:
+    found = [
+        WordShare(word, share, 0.0, tuple(match.span() for match in re.finditer(rf"\b{word}\b", text)))
+        for word, share in SHARES.items()
+    ]
+    return [share for share in found if share.spans]
+
+
+def weight_of(words: set[str]) -> float:
+    return sum(max(0.0, SHARES.get(word, 0.0)) for word in words)
+
+
+@settings(deadline=None)
+@given(text=LINES, width=st.integers(1, 120))
+def test_the_line_is_a_stretch_of_the_text(text: str, width: int) -> None:
+    line = "".join(fragment.text for fragment in marked(text, shares_in(text), width=width))
+    whole = " ".join(text.split())
+    inner = line.removeprefix("…").removesuffix("…")
+    assert inner in whole
+    assert len(inner) <= width
+    assert (line == whole) or "…" in line
+
+
+@settings(deadline=None)
+@given(text=LINES, width=st.integers(1, 120))
+def test_no_other_stretch_has_stronger_words(text: str, width: int) -> None:
+    shown = {fragment.text for fragment in marked(text, shares_in(text), width=width) if fragment.weight}
+    best = 0.0
+    for start in range(len(text)):
+        inside = re.finditer(r"\w+", text)
+        words = {match[0] for match in inside if start <= match.start() and match.end() <= start + width}
+        best = max(best, weight_of(words))
+    assert weight_of(shown) == pytest.approx(best)
+
+
+@settings(deadline=None)
+@given(text=LINES)
+def test_a_word_weighs_its_share_of_the_strongest(text: str) -> None:
+    words = shares_in(text)
+    largest = max((abs(word.agreeing) for word in words), default=1.0)
+    for fragment in marked(text, words, width=10_000):
+        assert fragment.weight == pytest.approx(SHARES.get(fragment.text, 0.0) / largest)
+
+
+def test_the_text_around_the_words_is_shown_without_cutting_words() -> None:
+    text = "At first nothing happened at all.\n\n  Then alpha met\tbeta in the street, and went home for tea."
+    fragments = marked(text, shares_in(text), width=40)
+    assert "".join(fragment.text for fragment in fragments) == "…all. Then alpha met beta in the…"
+    assert [fragment for fragment in fragments if fragment.weight] == [("alpha", 1.0), ("beta", 0.5)]
+
+
+def test_without_any_known_word_the_beginning_is_shown() -> None:
+    assert marked("nothing to see here, move on", [], width=14) == [("nothing to see", 0.0), ("…", 0.0)]
+    assert marked("", []) == []
+
+
+def test_text_without_spaces_is_cut_where_the_width_ends() -> None:
+    text = "東京都港区赤坂" * 10
+    word = WordShare("赤坂", 1.0, 0.0, ((68, 70),))
+    assert "".join(fragment.text for fragment in marked(text, [word], width=10)) == f"…{text[60:]}"
+
+
+def test_a_width_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="width must be at least 1, got 0"):
+        marked("text", [], width=0)

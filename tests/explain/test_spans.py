@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snuh.explain import term_spans
+from snuh.features import TfidfFeatures
+from snuh.features.scanner import TermScanner
+from snuh.features.words import DEFAULT_PATTERN, word_splitter
+
+# Letters whose small form is longer (İ), depends on what follows (Σ), or stands alone (ß); marks that are no
+# word characters (U+0307), scripts without case, digits, underscores, things beyond the first plane, spaces.
+AWKWARD = "aBcÉéİıßẞΣσςΑ\u0307\u0301жЖ日本語ไทยहि1_²ⅣǅŒ😀𐐀𐐨 .-'\n\t\ud83d"
+TEXTS = st.one_of(st.text(alphabet=AWKWARD, max_size=60), st.text(max_size=60))
+
+
+def features_of(words: set[str], **settings: object) -> TfidfFeatures:
+    """Return features whose vocabulary is exactly these words."""
+    features = TfidfFeatures(min_df=1, max_df=1.0, stop_words=None, **settings)  # type: ignore[arg-type]
+    state = features.to_json() | {"terms": sorted(words), "idf": [1.0] * len(words), "documents": 1}
+    return TfidfFeatures.from_json(state)
+
+
+def plain(text: str) -> str:
+    """Lower-case one word; whether a sigma is final depends on the text around it."""
+    return text.lower().replace("ς", "σ")
+
+
+@settings(deadline=None)
+@given(text=TEXTS, lowercase=st.booleans())
+def test_spans_are_the_words_that_the_features_count(text: str, lowercase: bool) -> None:
+    words = Counter(word_splitter(DEFAULT_PATTERN, lowercase=lowercase)(text))
+    features = features_of({*words, "unused"}, lowercase=lowercase)
+    spans = term_spans(text, features)
+    assert {word: len(places) for word, places in spans.items()} == dict(words)
+    counted = TermScanner(features.terms, lowercase=lowercase).count([text])
+    assert {features.terms[term] for term in counted.indices} == set(spans)
+    for word, places in spans.items():
+        for start, end in places:
+            found = text[start:end]
+            # The dot that a small İ leaves behind is no word character, but of the same capital.
+            assert plain(found).removesuffix("\u0307") == plain(word) if lowercase else found == word
+
+
+@settings(deadline=None)
+@given(text=TEXTS, pattern=st.sampled_from([r"\w", r"\S+", r"(\w+)-", r"(?:a|b)\w*", r"\w+\s\w+"]))
+def test_spans_follow_a_token_pattern_of_ones_own(text: str, pattern: str) -> None:
+    words = Counter(word for word in re.findall(pattern, text.lower()) if word)
+    spans = term_spans(text, features_of({*words, "unused"}, token_pattern=pattern))
+    assert {word: len(places) for word, places in spans.items()} == dict(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("İSTANBUL'da Çay, çay!", {"stanbul": ["STANBUL"], "da": ["da"], "çay": ["Çay", "çay"]}),
+        ("ΟΔΟΣ στην ΟΔΟΣ", {"οδος": ["ΟΔΟΣ", "ΟΔΟΣ"], "στην": ["στην"]}),
+        ("Straße STRAẞE", {"straße": ["Straße", "STRAẞE"]}),
+        ("İİ 日本語 Москва москва", {"日本語": ["日本語"], "москва": ["Москва", "москва"]}),
+        ("naïve NAÏVE e\u0301te\u0301", {"naïve": ["naïve", "NAÏVE"], "te": ["te"]}),
+    ],
+)
+def test_spans_point_into_the_text_as_it_came(text: str, expected: dict[str, list[str]]) -> None:
+    features = features_of(
+        {"stanbul", "da", "çay", "οδος", "στην", "straße", "日本語", "москва", "naïve", "te"}
+    )
+    found = {
+        word: [text[start:end] for start, end in places]
+        for word, places in term_spans(text, features).items()
+    }
+    assert found == expected
+
+
+def test_words_outside_the_vocabulary_have_no_spans() -> None:
+    features = TfidfFeatures(min_df=1, max_df=1.0).fit(["the ship left the harbour"])  # "the" is a stop word
+    assert term_spans("The SHIP the whale", features) == {"ship": [(4, 8)]}
+
+
+def test_small_forms_have_one_character_or_more_whatever_stands_around_them() -> None:
+    # On this the way back from the lower-cased text rests.
+    for code in range(0x110000):
+        assert len(chr(code).lower()) >= 1
+        assert len(f"a{chr(code)}b".lower()) == 2 + len(chr(code).lower())
