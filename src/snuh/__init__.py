@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from snuh.collection import Collection as Collection
     from snuh.corpus import Document as Document
     from snuh.corpus import open_source as open_source
     from snuh.hasher import TextHasher as TextHasher
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 
 # Imported on first use, so that `import snuh` is instant and needs no torch.
 _HOMES = {
+    "Collection": "snuh.collection",
     "Document": "snuh.corpus",
     "Model": "snuh.model",
     "SNUH": "snuh.methods.snuh",
@@ -26,7 +28,17 @@ _HOMES = {
     "load": "snuh.model",
     "open_source": "snuh.corpus",
 }
-__all__ = ["SNUH", "Document", "Model", "SNUHPlus", "TextHasher", "__version__", "load", "open_source"]
+__all__ = [
+    "SNUH",
+    "Collection",
+    "Document",
+    "Model",
+    "SNUHPlus",
+    "TextHasher",
+    "__version__",
+    "load",
+    "open_source",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,9 +39,16 @@ def encode_source(
         raise InputError(
             f"this model takes feature rows, {source.name} holds texts: it was trained on a .mat file"
         )
-    for documents in _batches(source.documents(progress)):
-        rows = model.features.transform([document.text for document in documents])
-        yield EncodedBatch(documents, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
+    yield from encode_documents(model, source.documents(progress))
+
+
+def encode_documents(model: Model, documents: Iterable[Document]) -> Iterator[EncodedBatch]:
+    """Yield documents in order with their codes."""
+    if model.features is None:
+        raise InputError("this model was trained on a matrix of features: it cannot read texts")
+    for batch in document_batches(documents):
+        rows = model.features.transform([document.text for document in batch])
+        yield EncodedBatch(batch, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
 
 def _encode_matrix(model: Model, source: MatrixSource, progress: Progress | None) -> Iterator[EncodedBatch]:
@@ -60,7 +67,8 @@ def _encode_matrix(model: Model, source: MatrixSource, progress: Progress | None
             progress(number / len(source.splits))
 
 
-def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:
+def document_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield documents in lists of a bounded size."""
     batch: list[Document] = []
     characters = 0
     for document in documents:

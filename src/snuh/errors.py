@@ -19,6 +19,10 @@ class ModelError(SnuhError):
     """A model folder that cannot be used: truncated, tampered with, or of a newer format."""
 
 
+class CollectionError(SnuhError):
+    """A collection that cannot be used: damaged, of a newer format, in use, or on a full disk."""
+
+
 class MissingExtraError(SnuhError, ImportError):
     """An optional dependency that is not installed."""
 

@@ -25,6 +25,7 @@ class Hit:
 
     distance: int
     document: Document
+    score: float | None = None  # what the hits were ordered by where it is not the distance; more is better
 
 
 def encode_query(model: Model, text: str) -> NDArray[np.uint8]:
@@ -33,11 +34,18 @@ def encode_query(model: Model, text: str) -> NDArray[np.uint8]:
         raise InputError("this model was trained on a matrix of features: it cannot read a text")
     row = model.features.transform([text])
     if not row.nnz:
-        raise UnknownWordsError(
-            f"the model knows no word of the query {_shortened(text)!r}: "
-            "use words that the documents it learnt from have in common"
-        )
+        raise unknown_words(text)
     return model.encoder.encode(row)
+
+
+def unknown_words(text: str) -> UnknownWordsError:
+    """Return what to raise for a text of which the model knows no word."""
+    if not text.strip():
+        return UnknownWordsError("the query is empty: expected some words to look for")
+    return UnknownWordsError(
+        f"the model knows no word of the query {_shortened(text)!r}: "
+        "use words that the documents it learnt from have in common"
+    )
 
 
 def nearest_hits(query: NDArray[np.uint8], batches: Iterable[EncodedBatch], *, k: int) -> list[Hit]:

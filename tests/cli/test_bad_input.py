@@ -311,7 +311,7 @@ def test_evaluate_refuses_bad_options(
 def test_a_query_without_a_known_word_gets_no_hits(fitted: Path, world: Path) -> None:
     ran = run("search", world, "unheard nonsense", "--model", fitted)
     assert_refused(ran, r"knows no word of the query 'unheard nonsense'")
-    assert_refused(run("search", world, "", "--model", fitted), r"knows no word of the query ''")
+    assert_refused(run("search", world, "", "--model", fitted), r"the query is empty: expected some words")
 
 
 def test_search_needs_a_positive_k(fitted: Path, world: Path) -> None:

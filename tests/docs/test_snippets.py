@@ -93,7 +93,7 @@ def test_the_tour_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["quickstart", "cli", "python"])
+@pytest.mark.parametrize("name", ["quickstart", "cli", "collections", "python"])
 def test_the_snippets_of_a_page_run(name: str, tickets: Path) -> None:
     page = ROOT / "docs" / f"{name}.md"
     assert {snippet.language for snippet in snippets(page)} & {"python", "sh"}

@@ -8,13 +8,30 @@ from typing import Annotated
 import typer
 
 import snuh
-from snuh.cli import demo, encode, evaluate, fit, methods, search
+from snuh.cli import (
+    add,
+    bits,
+    create,
+    dedup,
+    delete,
+    demo,
+    encode,
+    evaluate,
+    export,
+    fit,
+    index,
+    info,
+    methods,
+    rehash,
+    search,
+    similar,
+)
 from snuh.cli.group import CommandGroup
 
 HELP = """Short binary codes for text documents, learnt from their words and their neighbours.
 
 SOURCE is a .jsonl, .csv, .tsv or .txt file (each also .gz), a .parquet or .mat file, a folder of text files,
-"-" for standard input, or the name of a corpus in the folder that the variable SNUH_DATA names.
+"-" for standard input, a collection, or the name of a corpus in the folder that the variable SNUH_DATA names.
 Its fields are id, text, labels and split (train, val or test); anything else is metadata.
 """
 
@@ -52,15 +69,28 @@ def options(
     """Take the options that come before the command."""
 
 
-def _register(name: str, function: Callable[..., None], examples: tuple[str, ...]) -> None:
+def _register(panel: str, name: str, function: Callable[..., None], examples: tuple[str, ...]) -> None:
     lines = [f"[cyan]$ {example}[/cyan]" for example in examples]
     epilog = "\n".join(["[bold]Examples[/bold]", *lines])
-    app.command(name, help=_paragraphs(function.__doc__ or ""), epilog=epilog)(function)
+    text = _paragraphs(function.__doc__ or "")
+    app.command(name, help=text, epilog=epilog, rich_help_panel=panel)(function)
 
 
-_register("demo", demo.demo, demo.EXAMPLES)
-_register("fit", fit.fit, fit.EXAMPLES)
-_register("encode", encode.encode, encode.EXAMPLES)
-_register("evaluate", evaluate.evaluate, evaluate.EXAMPLES)
-_register("search", search.search, search.EXAMPLES)
-_register("methods", methods.methods, methods.EXAMPLES)
+START, COLLECTIONS, CODES = "Start here", "Collections: documents that can be searched", "Models and codes"
+
+_register(START, "demo", demo.demo, demo.EXAMPLES)
+_register(COLLECTIONS, "create", create.create, create.EXAMPLES)
+_register(COLLECTIONS, "search", search.search, search.EXAMPLES)
+_register(COLLECTIONS, "similar", similar.similar, similar.EXAMPLES)
+_register(COLLECTIONS, "add", add.add, add.EXAMPLES)
+_register(COLLECTIONS, "delete", delete.delete, delete.EXAMPLES)
+_register(COLLECTIONS, "dedup", dedup.dedup, dedup.EXAMPLES)
+_register(COLLECTIONS, "export", export.export, export.EXAMPLES)
+_register(COLLECTIONS, "rehash", rehash.rehash, rehash.EXAMPLES)
+_register(COLLECTIONS, "index", index.index, index.EXAMPLES)
+_register(COLLECTIONS, "info", info.info, info.EXAMPLES)
+_register(CODES, "fit", fit.fit, fit.EXAMPLES)
+_register(CODES, "encode", encode.encode, encode.EXAMPLES)
+_register(CODES, "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
+_register(CODES, "bits", bits.bits, bits.EXAMPLES)
+_register(CODES, "methods", methods.methods, methods.EXAMPLES)

@@ -34,8 +34,8 @@ def encode(
     from snuh.cli.display import display
     from snuh.cli.group import say
     from snuh.cli.output import check_place, plural, print_facts, print_json
+    from snuh.cli.sources import open_documents
     from snuh.cli.writers import check_suffix, open_writer
-    from snuh.corpus import open_source
     from snuh.encoding import encode_source
     from snuh.model import load
 
@@ -43,7 +43,7 @@ def encode(
     check_suffix(out)
     check_place(out)
     loaded = load(model)
-    documents = open_source(source, text_field=text_field, id_field=id_field)
+    documents = open_documents(source, text_field=text_field, id_field=id_field)
     count = unknown = 0
     with display() as shown, open_writer(out, bits=loaded.bits) as write:
         for batch in encode_source(loaded, documents, progress=shown.stage("Encoding")):

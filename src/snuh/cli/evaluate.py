@@ -39,14 +39,14 @@ def evaluate(
     """
     from snuh.cli.display import display
     from snuh.cli.output import print_json
-    from snuh.corpus import open_source
+    from snuh.cli.sources import open_documents
     from snuh.encoding import encode_source
     from snuh.evaluation import evaluate_splits
     from snuh.model import load
 
     chosen = _parse_cutoffs(cutoffs)
     loaded = load(model)
-    documents = open_source(source, text_field=text_field, id_field=id_field)
+    documents = open_documents(source, text_field=text_field, id_field=id_field)
     with display() as shown:
         evaluation = evaluate_splits(
             encode_source(loaded, documents, progress=shown.stage("Encoding")),

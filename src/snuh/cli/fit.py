@@ -46,27 +46,21 @@ def fit(
     """
     import time
 
-    from snuh.cli.learning import learn
+    from snuh.cli.learning import learn, make_hasher
     from snuh.cli.output import check_place, print_json
-    from snuh.cli.settings import parse_settings
-    from snuh.codes import check_bits
-    from snuh.corpus import MatrixSource, open_source
+    from snuh.cli.sources import open_documents
+    from snuh.corpus import MatrixSource
     from snuh.errors import InputError
-    from snuh.hasher import TextHasher
-    from snuh.methods import info
     from snuh.storage import check_replaceable
 
     started = time.perf_counter()
-    info(method)
-    check_bits(bits)
-    chosen = parse_settings(settings or ())
+    hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
     check_replaceable(out)
     check_place(out)
-    documents = open_source(source, text_field=text_field, id_field=id_field)
-    if isinstance(documents, MatrixSource) and chosen.features:
-        name = next(iter(chosen.features))
+    documents = open_documents(source, text_field=text_field, id_field=id_field)
+    if isinstance(documents, MatrixSource) and hasher.features:
+        name = next(iter(hasher.features))
         raise InputError(f"features.{name} is for texts, {documents.name} holds feature rows: leave it out")
-    hasher = TextHasher(method, bits, seed=seed, features=chosen.features, parameters=chosen.method)
     model = learn(hasher, documents, save=lambda: hasher.save(out))
     summary = summarize(model, out, seconds=time.perf_counter() - started)
     if as_json:

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from snuh.errors import SnuhError
+from snuh.filters import FilterError
 
 EXIT_USER, EXIT_INTERRUPTED = 2, 130
 
@@ -27,6 +28,8 @@ class CommandGroup(TyperGroup):
                 return super().invoke(ctx)
         except SnuhError as error:
             say(str(error))
+            if isinstance(error, FilterError):
+                _show_place(error)
             raise typer.Exit(EXIT_USER) from None
         except KeyboardInterrupt:
             say("interrupted")
@@ -37,6 +40,11 @@ def say(message: str) -> None:
     """Write one line to stderr."""
     sys.stderr.write(f"snuh: {' '.join(message.split())}\n")
     sys.stderr.flush()
+
+
+def _show_place(error: FilterError) -> None:
+    """Write the filter, and a caret below the character where it cannot be read."""
+    sys.stderr.write("".join(f"  {line}\n" for line in error.pointer().splitlines()))
 
 
 class _OneLineHandler(logging.Handler):

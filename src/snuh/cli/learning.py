@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -11,10 +11,31 @@ import typer
 
 from snuh.cli.display import display
 from snuh.cli.group import EXIT_INTERRUPTED, say
+from snuh.cli.settings import parse_settings
+from snuh.codes import check_bits
 from snuh.corpus import MatrixSource, TextSource
 from snuh.hasher import TextHasher
+from snuh.methods import DEFAULT, info
 from snuh.model import Model
 from snuh.progress import OnProgress, Progress
+
+USUAL_BITS = 64
+
+
+def make_hasher(
+    method: str | None = None,
+    *,
+    bits: int | None = None,
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+) -> TextHasher:
+    """Return what learns, with everything checked that can be before a document is read; None: as usual."""
+    method = DEFAULT if method is None else method
+    bits = USUAL_BITS if bits is None else bits
+    info(method)
+    check_bits(bits)
+    chosen = parse_settings(settings)
+    return TextHasher(method, bits, seed=seed or 0, features=chosen.features, parameters=chosen.method)
 
 
 def learn(hasher: TextHasher, source: TextSource | MatrixSource, *, save: Callable[[], None]) -> Model:

@@ -7,11 +7,45 @@ from typing import Annotated
 
 import typer
 
+MAX_CHARACTERS = 10_000_000  # the library's own limit: importing it here would make --help slow
+
+
+def check_text(value: str | None) -> str | None:
+    """Refuse what came in as bytes that are no text: no document could hold it."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter("expected UTF-8 text, got other bytes") from None
+    return value
+
+
 Source = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="The documents: a file, a folder, - or a corpus name.")
+    str,
+    typer.Argument(
+        metavar="SOURCE", help="The documents: a file, a folder, a collection, - or a corpus name."
+    ),
 ]
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help='A model folder made by "snuh fit".')]
+CollectionFolder = Annotated[
+    Path, typer.Argument(metavar="COLLECTION", help='A collection made by "snuh create".')
+]
 Bits = Annotated[int, typer.Option(metavar="N", help="Length of the codes, a multiple of 8.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 TextField = Annotated[str, typer.Option(metavar="NAME", help="The field that holds the text.")]
 IdField = Annotated[str, typer.Option(metavar="NAME", help="The field that holds the id.")]
+MaxCharacters = Annotated[int, typer.Option(metavar="N", help="The longest text to take.")]
+
+# How to search
+K = Annotated[int, typer.Option("-k", metavar="N", help="How many documents to show.")]
+Where = Annotated[
+    str | None, typer.Option(metavar="FILTER", help="Only documents like this, such as 'year >= 2020'.")
+]
+RerankBy = Annotated[
+    str | None,
+    typer.Option("--rerank", metavar="BY", help="Order the nearest more finely: asymmetric or cosine."),
+]
+Radius = Annotated[
+    int | None, typer.Option(metavar="N", help="Only documents that differ in at most N bits.")
+]
+Fast = Annotated[bool, typer.Option("--fast", help='Read only the lists made by "snuh index".')]
+Explain = Annotated[bool, typer.Option("--explain", help="Show which words brought each document up.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from snuh.cli.sources import holds_collection
 from snuh.errors import InputError
 from snuh.storage import dump_json, is_model
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from snuh.search import Hit
 
 WIDTH_WITHOUT_TERMINAL = 120
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def print_json(value: object) -> None:
@@ -45,13 +48,24 @@ def print_facts(facts: Sequence[tuple[str, str]]) -> None:
         console.print(Text.assemble((name.ljust(width), "dim"), value), soft_wrap=True)
 
 
+def print_steps(steps: Sequence[str]) -> None:
+    """Print what to type next."""
+    from rich.text import Text
+
+    console = results_console()
+    console.print("\nGo on with:")
+    for step in steps:
+        console.print(Text(f"  {step}", style="cyan"), soft_wrap=True)
+
+
 def check_place(path: Path) -> None:
     """Raise InputError where nothing can be written at `path`, before the work is done for nothing."""
-    model = next((folder for folder in path.resolve().parents if is_model(folder)), None)
-    if model is not None:
-        raise InputError(
-            f"cannot write {path}: {model} is a model, which nothing else may be in: choose another place"
-        )
+    for folder in path.resolve().parents:
+        kind = "a model" if is_model(folder) else "a collection" if holds_collection(folder) else ""
+        if kind:
+            raise InputError(
+                f"cannot write {path}: {folder} is {kind}, which nothing else may be in: choose another place"
+            )
     ancestor = path.resolve().parent
     while not os.path.lexists(ancestor):
         ancestor = ancestor.parent
@@ -64,10 +78,13 @@ def check_place(path: Path) -> None:
 def hit_to_json(hit: Hit) -> dict[str, Any]:
     """Return plain values for JSON, with the first line of the text."""
     document = hit.document
+    score = {} if hit.score is None else {"score": hit.score}
     return {
         "distance": hit.distance,
+        **score,
         "id": document.id,
         "labels": list(document.labels),
+        "metadata": document.metadata,
         "text": first_line(document.text),
     }
 
@@ -75,6 +92,11 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
 def first_line(text: str) -> str:
     """Return the first line with something on it, its spaces evened out."""
     return next((" ".join(line.split()) for line in text.splitlines() if line.strip()), "")
+
+
+def harmless(text: str) -> str:
+    """Put a replacement sign for each control character: in a terminal it could move things, or worse."""
+    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def plural(count: int, noun: str) -> str:

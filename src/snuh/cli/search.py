@@ -1,78 +1,113 @@
-"""`snuh search`: the documents nearest to a text."""
+"""`snuh search`: the documents nearest to a text, in a collection or in any source."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from snuh.cli.options import IdField, Json, Source, TextField
+from snuh.cli.options import (
+    Explain,
+    Fast,
+    IdField,
+    Json,
+    K,
+    Radius,
+    RerankBy,
+    TextField,
+    Where,
+    check_text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from snuh.search import Hit
+    from snuh.collection import Rerank
+    from snuh.collection.searching import SearchOptions
 
 EXAMPLES = (
-    'snuh search tickets.jsonl "printer is on fire" --model model',
+    'snuh search tickets "printer is on fire"',
+    "snuh search tickets \"printer is on fire\" --where 'year >= 2020' --rerank cosine --explain",
+    "snuh search tickets --queries questions.jsonl -k 3 > hits.jsonl",
     'snuh search tickets.jsonl "printer is on fire" --model model -k 3 --json',
 )
 
 
 def search(
-    source: Source,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for.")],
-    model: Annotated[Path, typer.Option(metavar="MODEL", help='A model folder made by "snuh fit".')],
-    k: Annotated[int, typer.Option("-k", metavar="N", help="How many documents to show.")] = 10,
+    place: Annotated[
+        str, typer.Argument(metavar="COLLECTION", help="A collection; or a source, together with --model.")
+    ],
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="What to look for.", callback=check_text, show_default=False),
+    ] = None,
+    k: K = 10,
+    where: Where = None,
+    rerank: RerankBy = None,
+    radius: Radius = None,
+    fast: Fast = False,
+    explain: Explain = False,
+    queries: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Search for each text of a source; JSON lines come out."),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Search a source that is no collection.")
+    ] = None,
     text_field: TextField = "text",
     id_field: IdField = "id",
     as_json: Json = False,
 ) -> None:
     """Show the documents whose codes are nearest to a text's.
 
-    The distance is the number of bits that differ; documents at the same distance keep their order in the
-    source. Documents without any word that the model knows are left out.
+    The distance is the number of bits that differ; documents at the same distance come in the order in which
+    they were added. Documents without any word that the model knows are left out.
+
+    --rerank asymmetric weighs each bit by how sure the query is of it; --rerank cosine compares the words
+    themselves. With --queries, a query of which the model knows no word finds nothing, and a warning says so.
     """
-    from snuh.cli.display import display
-    from snuh.cli.output import hit_to_json, print_json
-    from snuh.corpus import open_source
-    from snuh.encoding import encode_source
+    from snuh.cli.hits import check_k
+    from snuh.cli.searching import search_collection, search_queries, search_source
+    from snuh.cli.sources import holds_collection
     from snuh.errors import InputError
-    from snuh.model import load
-    from snuh.search import encode_query, nearest_hits
 
-    if k < 1:
-        raise InputError(f"-k must be at least 1, got {k}")
-    loaded = load(model)
-    query = encode_query(loaded, text)
-    documents = open_source(source, text_field=text_field, id_field=id_field)
-    with display() as shown:
-        batches = encode_source(loaded, documents, progress=shown.stage("Searching"))
-        hits = nearest_hits(query, batches, k=k)
-    if as_json:
-        print_json({"query": text, "bits": loaded.bits, "hits": [hit_to_json(hit) for hit in hits]})
+    check_k(k)
+    if (text is None) == (queries is None):
+        raise InputError(
+            "expected a text to look for, or --queries FILE, got " + ("neither" if text is None else "both")
+        )
+    if model is not None:
+        if holds_collection(place):
+            raise InputError(f"{place} is a collection and has a model of its own: leave --model out")
+        for_collections = {"where": where, "rerank": rerank, "radius": radius, "queries": queries}
+        _refuse(for_collections | {"explain": explain or None, "fast": fast or None}, place)
+        search_source(place, text or "", model, k=k, text_field=text_field, id_field=id_field, json=as_json)
+        return
+    if Path(place).exists() and not holds_collection(place):
+        raise InputError(
+            f'{place} is not a collection: make one with "snuh create FOLDER --from {place}", '
+            "or name a model with --model"
+        )
+    how: SearchOptions = {
+        "k": k,
+        "where": where,
+        "radius": radius,
+        "rerank": cast("Rerank | None", rerank),
+        "fast": fast,
+    }
+    if queries is not None:
+        search_queries(Path(place), queries, how, explained=explain, text_field=text_field, id_field=id_field)
     else:
-        print_hits(hits)
+        search_collection(Path(place), text or "", how, explained=explain, json=as_json)
 
 
-def print_hits(hits: Sequence[Hit]) -> None:
-    """Print hits as a table, one line each."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+def _refuse(options: Mapping[str, object], place: str) -> None:
+    from snuh.errors import InputError
 
-    from snuh.cli.output import first_line, results_console
-
-    has_labels = any(hit.document.labels for hit in hits)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
-    table.add_column("distance", justify="right", no_wrap=True)
-    table.add_column("id", no_wrap=True, style="cyan", max_width=48)
-    if has_labels:
-        table.add_column("labels", no_wrap=True, style="green", max_width=24)
-    table.add_column("text", no_wrap=True, ratio=1)  # takes the width that the others leave
-    for hit in hits:
-        labels = [Text(", ".join(hit.document.labels))] if has_labels else []
-        line = Text(first_line(hit.document.text)[:500])
-        table.add_row(str(hit.distance), Text(hit.document.id), *labels, line)
-    results_console().print(table)
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                f"--{name} needs a collection: make one with "
+                f'"snuh create FOLDER --from {place} --model MODEL"'
+            )

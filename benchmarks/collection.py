@@ -1,0 +1,146 @@
+"""Collections of synthetic documents: adding, opening, searching, filtering, fast lists; beside faiss alone.
+
+    python -m benchmarks.collection [--documents 1000000] [--rounds 15] [--folder FOLDER]
+
+Codes are drawn around centres, as learnt codes lie. A document is an id, a short text and two fields. The
+search is timed from the code to k hits with their ids, texts and fields; faiss `IndexBinaryFlat` gives rows.
+Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.alternating import median_seconds
+from benchmarks.machine import facts
+from snuh.collection import Collection
+from snuh.collection.store import NewDocument
+from snuh.corpus import Document
+from snuh.encoder import Encoder, Layer
+from snuh.features import TfidfFeatures
+from snuh.model import Model
+
+BITS, CENTRES, FLIPPED, K, BATCH = 64, 4_000, 0.08, 100, 100_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--folder", type=Path, default=None, help="where to put it (removed at the end)")
+    chosen = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(dir=chosen.folder)) / "collection"
+    try:
+        result = measure(folder, chosen.documents, chosen.rounds)
+    finally:
+        shutil.rmtree(folder.parent)
+    print(json.dumps({**result, "machine": facts()}, indent=2))
+
+
+def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    codes = clustered_codes(rng, count)
+    collection = Collection.create(folder, random_model(rng))
+    start = time.perf_counter()
+    for first in range(0, count, BATCH):
+        part = codes[first : first + BATCH]
+        with collection._store.writing() as write:
+            write.put([NewDocument(document(first + i), code.tobytes()) for i, code in enumerate(part)])
+    filling = time.perf_counter() - start
+    collection.search_codes(codes[:1])  # writes the code file
+    collection.close()
+
+    start = time.perf_counter()
+    collection = Collection(folder)
+    collection.search_codes(codes[:1])
+    opening = time.perf_counter() - start
+
+    flat = faiss.IndexBinaryFlat(BITS)
+    flat.add(codes)
+    queries = iter(np.tile(clustered_codes(rng, 512), (200, 1)))
+
+    def asked(run: Callable[[NDArray[np.uint8]], object]) -> Callable[[], object]:
+        return lambda: run(next(queries)[None])
+
+    start = time.perf_counter()
+    lists = collection.make_lists(k=K)
+    clustering = time.perf_counter() - start
+    some, rare = "kind = 3", "kind = 3 and number < 100000"
+    collection.search_codes(codes[:1], where=some)
+    first_filter = asked(lambda query: collection._store.seqs_where(collection._checked_filter(some)))
+    contenders = {
+        "faiss": asked(lambda query: flat.search(query, K)),
+        "exact": asked(lambda query: collection.search_codes(query, k=K)),
+        "fast": asked(lambda query: collection.search_codes(query, k=K, fast=True)),
+        "filtered": asked(lambda query: collection.search_codes(query, k=K, where=some)),
+        "filtered, rare": asked(lambda query: collection.search_codes(query, k=K, where=rare)),
+        "fast, filtered": asked(lambda query: collection.search_codes(query, k=K, where=some, fast=True)),
+    }
+    middle = median_seconds(contenders, rounds=rounds)
+    batch = clustered_codes(rng, 64)
+    batched = median_seconds(
+        {
+            "faiss": lambda: flat.search(batch, K),
+            "exact": lambda: collection.search_codes(batch, k=K),
+        },
+        rounds=max(3, rounds // 5),
+    )
+    start = time.perf_counter()
+    first_filter()
+    filtering = time.perf_counter() - start
+    table = collection._table
+    extra = (
+        table.base.seqs.nbytes + (0 if table.alive is None else table.alive.nbytes) + table.tail.seqs.nbytes
+    )
+    store_bytes = collection.info().store_bytes
+    collection.close()
+    return {
+        "documents": count,
+        "documents_per_second_stored": count / filling,
+        "seconds_to_open_and_answer": opening,
+        "milliseconds": {name: 1e3 * seconds for name, seconds in middle.items()},
+        "exact_over_faiss": middle["exact"] / middle["faiss"],
+        "milliseconds_of_64_queries": {name: 1e3 * seconds for name, seconds in batched.items()},
+        "batched_exact_over_faiss": batched["exact"] / batched["faiss"],
+        "seconds_of_a_new_filter": filtering,
+        "bytes_per_document_beyond_the_code": extra / count,
+        "store_bytes_per_document": store_bytes / count,
+        "lists": {"seconds": clustering, "probes": lists.probes, "recall": lists.recall, "k": lists.k},
+    }
+
+
+def clustered_codes(rng: np.random.Generator, count: int) -> NDArray[np.uint8]:
+    centres = np.random.default_rng(1).integers(0, 256, (CENTRES, BITS // 8), dtype=np.uint8)
+    codes = centres[rng.integers(0, CENTRES, count)]
+    for first in range(0, count, BATCH):
+        part = codes[first : first + BATCH]
+        part ^= np.packbits(rng.random((len(part), BITS), dtype=np.float32) < FLIPPED, axis=1)
+    return codes
+
+
+def document(number: int) -> Document:
+    text = f"document {number} says something short about topic {number % 997}"
+    return Document(f"doc-{number}", text, metadata={"kind": number % 10, "number": number})
+
+
+def random_model(rng: np.random.Generator) -> Model:
+    features = TfidfFeatures(min_df=1, max_df=1.0).fit(["document says something short about topic"] * 3)
+    weight = rng.normal(size=(len(features.terms), BITS)).astype(np.float32)
+    layer = Layer(weight, np.zeros(BITS, dtype=np.float32), "sigmoid")
+    return Model(Encoder((layer,), np.full(BITS, 0.5, dtype=np.float32)), features)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""Search for the nearest codes: snuh against faiss, usearch and scikit-learn, exact and by clusters.
+
+    python -m benchmarks.search [--rows 10000000] [--rounds 9] [--out results/search.json]
+
+Contenders alternate in one process. "Random" codes have no structure; "clustered" ones lie around some
+thousand centres, as real codes do. Every ratio is snuh's time over the other's: below 1, snuh is faster.
+It is taken of the fastest rounds, as the medians of a busy machine say more about its other work; and the
+waiting threads of OpenMP sleep, which is kinder to faiss there. The mask of faiss is timed too, and its
+function that reads codes where they lie.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when faiss is imported
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+from usearch.index import search as usearch_exact
+
+import snuh.index
+from benchmarks.machine import facts
+from snuh.clusters import Clusters, choose_probes
+from snuh.index import scan, scan_many
+
+Codes = NDArray[np.uint8]
+Run = Callable[[], Any]
+
+BITS, K, BATCH = 64, 100, 32
+CENTRES = 4096
+WANTED = 0.99
+QUERIES = 200  # for the recall and the times of clusters
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--out", type=Path, default=Path("results/search.json"))
+    chosen = parser.parse_args()
+    worlds = {"random": random_codes(chosen.rows), "clustered": clustered_codes(chosen.rows)}
+    result: dict[str, Any] = {"bits": BITS, "k": K, "rows": chosen.rows, "rounds": chosen.rounds}
+    for name, codes in worlds.items():
+        report(result, f"exact, {name}", exact_against_faiss(codes, rounds=chosen.rounds))
+    for rows in (100_000, 1_000_000):
+        codes = worlds["clustered"][: min(rows, chosen.rows)]
+        report(result, f"other libraries, {len(codes)} clustered", exact_against_others(codes))
+    report(result, "clusters, clustered", clusters_against_faiss(worlds["clustered"]))
+    report(result, "first use", first_use())
+    result["machine"] = facts() | {"usearch": version("usearch")}
+    chosen.out.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def report(result: dict[str, Any], name: str, measured: dict[str, Any]) -> None:
+    result[name] = measured
+    print(json.dumps({name: measured}, indent=2), flush=True)
+
+
+def random_codes(rows: int) -> Codes:
+    return np.random.default_rng(0).integers(0, 256, (rows, BITS // 8), dtype=np.uint8)
+
+
+def clustered_codes(rows: int, *, block: int = 1 << 18) -> Codes:
+    """Codes around centres; each centre has its own chance, 2 to 12 %, that a bit of its codes differs."""
+    rng = np.random.default_rng(1)
+    centres = rng.integers(0, 256, (CENTRES, BITS // 8), dtype=np.uint8)
+    chances = rng.uniform(0.02, 0.12, CENTRES).astype(np.float32)
+    codes = np.empty((rows, BITS // 8), dtype=np.uint8)
+    for start in range(0, rows, block):
+        owners = rng.integers(0, CENTRES, min(block, rows - start))
+        flips = rng.random((len(owners), BITS), dtype=np.float32) < chances[owners][:, None]
+        codes[start : start + block] = centres[owners] ^ np.packbits(flips, axis=1)
+    return codes
+
+
+def exact_against_faiss(codes: Codes, *, rounds: int) -> dict[str, Any]:
+    flat = faiss.IndexBinaryFlat(BITS)
+    flat.add(codes)
+    rng = np.random.default_rng(2)
+    queries = codes[rng.choice(len(codes), BATCH, replace=False)]
+    one = queries[:1]
+    single: dict[str, Run] = {}
+    batch: dict[str, Run] = {}
+    for threads in (1, 2):
+        single |= {
+            f"faiss, {threads} threads": with_faiss(flat, one, threads),
+            f"faiss without a copy, {threads} threads": without_a_copy(one, codes, threads),
+            f"snuh, {threads} threads": with_snuh(one, codes, threads),
+        }
+        batch |= {
+            f"faiss, {threads} threads": with_faiss(flat, queries, threads),
+            f"snuh, {threads} threads": with_snuh(queries, codes, threads),
+        }
+    measured = {
+        "one query": compared(single, rounds=rounds),
+        f"{BATCH} queries": compared(batch, rounds=max(1, rounds // 3)),
+        "same rows in the same order": same_rows(flat, queries, codes),
+    }
+    for share in (50, 10, 1):
+        mask = rng.random(len(codes)) < share / 100
+        masked: dict[str, Run] = {}
+        for threads in (1, 2):
+            masked |= {
+                f"faiss, {threads} threads": with_faiss(flat, one, threads, allowed=mask),
+                f"faiss without the mask, {threads} threads": with_faiss(flat, one, threads),
+                f"snuh, {threads} threads": with_snuh(one, codes, threads, allowed=mask),
+            }
+        measured[f"one query, {share} % allowed"] = compared(masked, rounds=rounds)
+    return measured
+
+
+def compared(contenders: dict[str, Run], *, rounds: int) -> dict[str, Any]:
+    """Times in milliseconds, and snuh's fastest over that of everybody else with as many threads."""
+    times = alternate(contenders, rounds=rounds)
+    fastest = {name: min(each) for name, each in times.items()}
+    ratios = {
+        name: fastest[f"snuh, {threads} threads"] / fastest[name]
+        for threads in (1, 2)
+        for name in fastest
+        if name.endswith(f"{threads} threads") and not name.startswith("snuh")
+    }
+    return milliseconds(times) | {"snuh over": rounded(ratios), "load": round(os.getloadavg()[0], 1)}
+
+
+def alternate(contenders: dict[str, Run], *, rounds: int) -> dict[str, list[float]]:
+    """The seconds of each contender in every round, after one that is not counted."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(rounds + 1):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            if number:
+                times[name].append(time.perf_counter() - start)
+    return times
+
+
+def milliseconds(times: dict[str, list[float]]) -> dict[str, Any]:
+    return {
+        "median milliseconds": rounded({name: median(each) for name, each in times.items()}, 1000),
+        "fastest milliseconds": rounded({name: min(each) for name, each in times.items()}, 1000),
+    }
+
+
+def with_faiss(index: Any, queries: Codes, threads: int, *, allowed: NDArray[np.bool_] | None = None) -> Run:
+    if allowed is not None:
+        bitmap = np.packbits(allowed, bitorder="little")
+        options = {"params": faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))}
+    else:
+        options = {}
+
+    def run() -> Any:
+        faiss.omp_set_num_threads(threads)
+        return index.search(queries, K, **options)
+
+    return run
+
+
+def without_a_copy(queries: Codes, codes: Codes, threads: int) -> Run:
+    """The function of faiss that reads an array where it lies; it takes no mask."""
+
+    def run() -> Any:
+        faiss.omp_set_num_threads(threads)
+        return faiss.knn_hamming(queries, codes, K)
+
+    return run
+
+
+def with_snuh(queries: Codes, codes: Codes, threads: int, **options: Any) -> Run:
+    def run() -> Any:
+        snuh.index.usable_processors = lambda: threads
+        return scan_many(queries, codes, k=K, **options)
+
+    return run
+
+
+def same_rows(flat: Any, queries: Codes, codes: Codes) -> str:
+    """How often faiss breaks ties as snuh does; its documentation promises no order."""
+    rows = flat.search(queries, K)[1]
+    ours = scan_many(queries, codes, k=K)
+    same = sum(bool((row == found.rows).all()) for row, found in zip(rows, ours, strict=True))
+    return f"{same} of {len(queries)}"
+
+
+def exact_against_others(codes: Codes, *, rounds: int = 3) -> dict[str, Any]:
+    query = codes[7:8]
+    bits = np.unpackbits(codes, axis=1).astype(bool)
+    brute = NearestNeighbors(n_neighbors=K, algorithm="brute", metric="hamming").fit(bits)
+    contenders: dict[str, Run] = {
+        "snuh": lambda: scan(query[0], codes, k=K),
+        "usearch": lambda: usearch_exact(codes, query[0], K, metric="hamming", exact=True, dtype="b1"),
+        "scikit-learn": lambda: brute.kneighbors(bits[7:8]),
+    }
+    expected = scan(query[0], codes, k=K).distances
+    found = {
+        "usearch": contenders["usearch"]().distances,
+        "scikit-learn": contenders["scikit-learn"]()[0][0] * BITS,
+    }
+    times = alternate(contenders, rounds=rounds)
+    ratios = {name: min(times["snuh"]) / min(times[name]) for name in found}
+    return milliseconds(times) | {
+        "snuh over": rounded(ratios, digits=5),
+        "same distances": {name: bool(np.allclose(np.sort(d), expected)) for name, d in found.items()},
+    }
+
+
+def clusters_against_faiss(codes: Codes) -> dict[str, Any]:
+    """One thread for a query, both for building; each side reads as many lists as the wanted recall takes."""
+    snuh.index.usable_processors = lambda: 2
+    start = time.perf_counter()
+    clusters = Clusters.build(codes)
+    built = time.perf_counter() - start
+    lists = len(clusters.centres)
+    rng = np.random.default_rng(3)
+    queries = codes[np.sort(rng.choice(len(codes), QUERIES, replace=False))]
+    exact = scan_many(queries, codes, k=K)
+    probes, recall = choose_probes(clusters, codes, k=K, wanted=WANTED, sample=QUERIES)
+
+    faiss.omp_set_num_threads(2)
+    start = time.perf_counter()
+    quantizer = faiss.IndexBinaryFlat(BITS)
+    inverted = faiss.IndexBinaryIVF(quantizer, BITS, lists)
+    inverted.train(codes[np.sort(rng.choice(len(codes), min(len(codes), 64 * lists), replace=False))])
+    inverted.add(codes)
+    faiss_built = time.perf_counter() - start
+    faiss.omp_set_num_threads(1)
+    faiss_recall = search_until(inverted, queries, [found.distances[-1] for found in exact])
+
+    snuh.index.usable_processors = lambda: 1
+    waiting = {name: iter(np.concatenate([queries[:1], queries])) for name in ("snuh", "faiss", "all rows")}
+    contenders: dict[str, Run] = {
+        "snuh": lambda: clusters.search(next(waiting["snuh"]), codes, k=K, probes=probes),
+        "faiss": lambda: inverted.search(next(waiting["faiss"])[None], K),
+        "snuh, all rows": lambda: scan(next(waiting["all rows"]), codes, k=K),
+    }
+    times = alternate(contenders, rounds=len(queries))  # a query each
+    seconds = {name: median(each) for name, each in times.items()}
+    return {
+        "rows": len(codes),
+        "lists": lists,
+        "probes": {"snuh": probes, "faiss": inverted.nprobe},
+        "recall": rounded({"snuh": recall, "faiss": faiss_recall}, digits=4),
+        "milliseconds a query": rounded(seconds, 1000),
+        "snuh over faiss": round(seconds["snuh"] / seconds["faiss"], 2),
+        "snuh over all rows": round(seconds["snuh"] / seconds["snuh, all rows"], 4),
+        "build seconds": rounded({"snuh": built, "faiss": faiss_built}),
+        "bytes a document beside the codes": {
+            "snuh": round(sum(array.nbytes for array in clusters.arrays().values()) / len(codes), 2),
+            "faiss": BITS // 8 + 8,  # it copies the codes, and keeps a number of 8 bytes
+        },
+    }
+
+
+def first_use() -> dict[str, float]:
+    """Seconds that the first scan of a process takes: compiling, and once the machine code lies on disk."""
+    code = (
+        "import time, numpy as np; from snuh.index import scan; codes = np.zeros((9, 8), dtype=np.uint8); "
+        "start = time.perf_counter(); scan(codes[0], codes, k=3); print(time.perf_counter() - start)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
+        command = [sys.executable, "-c", code]
+        compiling, cached = (
+            float(subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout)
+            for _ in range(2)
+        )
+    return rounded({"compiling seconds": compiling, "cached seconds": cached})
+
+
+def search_until(inverted: Any, queries: Codes, farthest: list[int]) -> float:
+    """Double the lists that faiss reads until it has the wanted recall, and return what it has."""
+    inverted.nprobe = 1
+    while True:
+        distances, rows = inverted.search(queries, K)
+        right = (distances <= np.array(farthest)[:, None]) & (rows >= 0)
+        if right.mean() >= WANTED or inverted.nprobe >= inverted.nlist:
+            return float(right.mean())
+        inverted.nprobe *= 2
+
+
+def rounded(values: dict[str, float], factor: float = 1, *, digits: int = 3) -> dict[str, float]:
+    return {name: round(value * factor, digits) for name, value in values.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""`snuh create`: a new collection, from a model, or from the documents themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from snuh.cli.options import MAX_CHARACTERS, IdField, Json, MaxCharacters, TextField
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snuh.collection import Added, Collection
+    from snuh.corpus import TextSource
+    from snuh.hasher import TextHasher
+
+EXAMPLES = (
+    "snuh create tickets --from tickets.jsonl",
+    "snuh create articles --from articles.csv --text-field body --bits 128",
+    "snuh create tickets --model model --from tickets.jsonl",
+    "snuh create tickets --model model",
+)
+
+
+def create(
+    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="The folder to make.")],
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Encode with this model, and learn none.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="SOURCE", help="The documents to fill it with.")
+    ] = None,
+    bits: Annotated[
+        int | None, typer.Option(metavar="N", help="Length of the codes; 64 if not given.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(metavar="NAME", help='How to learn, see "snuh methods".')
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Of everything random; 0 if not given.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help='A parameter of the method, as in "snuh fit".'),
+    ] = None,
+    text_field: TextField = "text",
+    id_field: IdField = "id",
+    max_characters: MaxCharacters = MAX_CHARACTERS,
+    as_json: Json = False,
+) -> None:
+    """Make a collection: a folder with documents, their codes and a model, that answers searches.
+
+    With --from alone, a model is learnt from the documents, as "snuh fit" does it, and then all of them are
+    added, whatever their split. With --model, nothing is learnt, and PyTorch is not needed.
+    """
+    import time
+
+    from snuh.cli.filling import added_to_json, check_limit
+    from snuh.cli.learning import make_hasher
+    from snuh.cli.output import check_place, print_json
+    from snuh.cli.sources import LimitedSource, open_texts
+    from snuh.collection import Added, Collection, check_free
+    from snuh.errors import InputError
+    from snuh.model import load
+
+    started = time.perf_counter()
+    check_free(collection)
+    check_place(collection)
+    check_limit(max_characters)
+    documents = None
+    if source is not None:
+        found = open_texts(source, text_field=text_field, id_field=id_field)
+        documents = LimitedSource(found, max_characters=max_characters)  # a long text ends even the fit
+    learnt = None
+    if model is not None:
+        _refuse({"--bits": bits, "--method": method, "--seed": seed, "--set": settings})
+        Collection.create(collection, load(model)).close()
+    elif documents is not None:
+        learnt = _learn(
+            collection, documents, make_hasher(method, bits=bits, seed=seed, settings=settings or ())
+        )
+    else:
+        raise InputError("a new collection needs --from SOURCE, or --model MODEL, or both")
+    with Collection(collection) as made:
+        added = Added(0, 0, 0) if documents is None else _fill(made, documents, max_characters)
+        told = {
+            "collection": str(collection),
+            "method": made.model.method,
+            "bits": made.model.bits,
+            **added_to_json(added),
+            "fit": learnt,
+            "seconds": round(time.perf_counter() - started, 3),
+        }
+    if as_json:
+        print_json(told)
+    else:
+        _print_made(told)
+
+
+def _refuse(learning: Mapping[str, object]) -> None:
+    from snuh.errors import InputError
+
+    for option, value in learning.items():
+        if value not in (None, []):
+            raise InputError(f"{option} is for learning a model, and --model names one: leave out either")
+
+
+def _learn(folder: Path, source: TextSource, hasher: TextHasher) -> dict[str, Any]:
+    """Learn a model and make the collection with it; return a summary."""
+    import time
+
+    from snuh.cli.fit import summarize
+    from snuh.cli.learning import learn
+    from snuh.collection import Collection
+
+    def make() -> None:
+        if hasher.model_ is not None:
+            Collection.create(folder, hasher.model_).close()
+
+    started = time.perf_counter()
+    model = learn(hasher, source, save=make)
+    return summarize(model, folder, seconds=time.perf_counter() - started)
+
+
+def _fill(collection: Collection, source: TextSource, max_characters: int) -> Added:
+    from snuh.cli.filling import fill
+    from snuh.errors import InputError, SnuhError
+
+    try:
+        return fill(collection, source, max_characters=max_characters)
+    except SnuhError as error:
+        folder = collection.folder
+        raise InputError(f'{error}; {folder} is made: put this right and go on with "snuh add"') from error
+
+
+def _print_made(told: Mapping[str, Any]) -> None:
+    import shlex
+
+    from snuh.cli.fit import print_summary
+    from snuh.cli.output import plural, print_facts, print_steps
+
+    if told["fit"] is not None:
+        print_summary(told["fit"])
+    folder = shlex.quote(told["collection"])
+    documents = plural(told["inserted"] + told["replaced"], "document")
+    print_facts(
+        [("made", f"{told['collection']}: {documents}, {told['bits']}-bit codes of {told['method']}")]
+    )
+    steps = [f'snuh search {folder} "what to look for"', f"snuh info {folder}"]
+    print_steps(steps if told["inserted"] else [f"snuh add {folder} SOURCE"])

@@ -1,0 +1,359 @@
+"""Documents, their codes and the model in one folder that answers searches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.codes import check_codes
+from snuh.collection.codefile import CODES_FILE
+from snuh.collection.fast import FastLists
+from snuh.collection.folder import check_collection, load_model, make_folder
+from snuh.collection.incoming import checked_documents
+from snuh.collection.rehash import rehash
+from snuh.collection.rerank import asymmetric_scores, cosine_scores
+from snuh.collection.results import Added, Info
+from snuh.collection.searching import Search, SearchOptions, checked
+from snuh.collection.store import STORE_FILE, NewDocument, State, Store
+from snuh.collection.table import CodeTable, Place
+from snuh.corpus import Document
+from snuh.encoding import document_batches, encode_documents
+from snuh.errors import CollectionError, InputError, ModelError, SnuhError, suggest
+from snuh.explain import Explanation, explain
+from snuh.features import TfidfFeatures
+from snuh.filters import Filter, parse
+from snuh.metrics import code_health
+from snuh.model import Model
+from snuh.search import Hit, unknown_words
+
+logger = logging.getLogger(__name__)
+
+SPECIAL_FIELDS = ("id", "labels", "split")
+MAX_CHARACTERS = 10_000_000  # of one document
+BATCH_DOCUMENTS = 1_000  # read from the store at a time
+HEALTH_SAMPLE = 100_000
+
+
+class Collection:
+    """Opens the folder of a collection: `Collection("tickets").search("printer is on fire")`.
+
+    Several processes may read while one writes; what another process wrote is seen by the next call.
+
+    Args:
+        folder: made by `Collection.create`.
+        timeout: seconds to wait for another writer.
+    """
+
+    def __init__(self, folder: Path | str, *, timeout: float = 30.0) -> None:
+        self.folder = Path(folder)
+        check_collection(self.folder)
+        self._store = Store(self.folder, timeout=timeout)
+        try:
+            self._load_model()
+        except BaseException:
+            self._store.close()
+            raise
+
+    @classmethod
+    def create(cls, folder: Path | str, model: Model) -> Self:
+        """Make an empty collection that encodes with a model; the folder must be absent or empty."""
+        make_folder(Path(folder), model)
+        return cls(folder)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return self._store.count()
+
+    def __contains__(self, identity: object) -> bool:
+        """Tell whether there is a document of that id."""
+        return isinstance(identity, str) and self._store.seq_of(identity) is not None
+
+    # Writing
+
+    def add(
+        self,
+        documents: Iterable[Document | Mapping[str, Any]],
+        *,
+        max_characters: int = MAX_CHARACTERS,
+    ) -> Added:
+        """Insert documents, or replace those with the same id, which keep their place.
+
+        They are read and written in batches; each batch is there for good once it is written, also if a later
+        one fails.
+
+        Args:
+            documents: a source, Documents, or mappings with "text" and perhaps "id", "labels", "split" and
+                metadata.
+            max_characters: the longest text to take.
+        """
+        added = Added(0, 0, 0)
+        try:
+            for batch in document_batches(checked_documents(documents, max_characters)):
+                added = added + self._put(batch)
+        except (InputError, CollectionError) as error:
+            done = added.inserted + added.replaced
+            if not done:
+                raise
+            raise type(error)(f"{error}; the {done:,} documents before were added") from error
+        finally:
+            self._catch_up()
+        return added
+
+    def _put(self, documents: list[Document]) -> Added:
+        (batch,) = encode_documents(self.model, documents)
+        with self._store.writing() as write:
+            if write.state.model != self._fingerprint:
+                # Another process has changed the model since this batch was encoded.
+                self._use_model(write.state)
+                (batch,) = encode_documents(self.model, documents)
+            codes = [
+                row.tobytes() if known else None for row, known in zip(batch.codes, batch.known, strict=True)
+            ]
+            put = write.put(list(map(NewDocument, batch.documents, codes)))
+        return put
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete documents; InputError, and nothing deleted, where an id is unknown."""
+        if isinstance(ids, str):
+            raise InputError("expected a list of ids, got a single one: put it into a list")
+        with self._store.writing() as write:
+            seqs = {self._seq_of(identity) for identity in ids}
+            write.delete(seqs)
+        return len(seqs)
+
+    def delete_where(self, where: str | Filter) -> int:
+        """Delete the documents that a filter lets through, and return how many they were."""
+        with self._store.writing() as write:
+            seqs = self._store.seqs_where(self._checked_filter(where))
+            write.delete(seqs)
+        return len(seqs)
+
+    def rehash(self, model: Model, *, progress: Any = None) -> None:
+        """Encode all documents with another model, beside the codes in use, and switch at once."""
+        rehash(self.folder, self._store, model, progress=progress)
+        self._catch_up()
+
+    def make_lists(self, *, k: int = 10, recall: float = 0.99) -> FastLists:
+        """Prepare searches with `fast`: cluster the codes, and read as many as the recall at k needs."""
+        with self._current() as table:
+            table.save()
+            return table.make_lists(k=k, recall=recall)
+
+    # Reading
+
+    @property
+    def model(self) -> Model:
+        """The model that the codes come from."""
+        return self._model
+
+    def get(self, identity: str) -> Document:
+        """Return a document; InputError where there is none of that id."""
+        with self._store.reading():
+            seq = self._seq_of(identity)
+            return self._store.documents_of([seq])[seq]
+
+    def documents(self, *, where: str | Filter | None = None) -> Iterator[Document]:
+        """Yield the documents in order of insertion."""
+        condition = None if where is None else self._checked_filter(where)
+        last = 0
+        while batch := self._store.documents(after=last, most=BATCH_DOCUMENTS, where=condition):
+            yield from (document for _, document in batch)
+            last = batch[-1][0]
+
+    def search(self, text: str, **options: Unpack[SearchOptions]) -> list[Hit]:
+        """Find the documents nearest to a text, ordered by (distance, order of insertion).
+
+        Example: `search("printer is on fire", k=5, where="year >= 2020", rerank="cosine")`; `SearchOptions`
+        has them all. UnknownWordsError where the model knows no word of the text.
+        """
+        (hits,) = self.search_many([text], **options)
+        if hits is None:
+            raise unknown_words(text)
+        return hits
+
+    def search_many(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[list[Hit] | None]:
+        """Search for many texts at once; None for one of which the model knows no word."""
+        how = checked(options)
+        with self._current() as table:
+            rows = self._features.transform(texts)
+            known = np.flatnonzero(np.diff(rows.indptr) > 0)
+            found = self._scan(table, self.model.encoder.encode(rows[known]), how, most=how.most)
+            hits: list[list[Hit] | None] = [None] * len(texts)
+            for number, places in zip(known.tolist(), found, strict=True):
+                hits[number] = self._hits(places, rows[[number]], how)
+        return hits
+
+    def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[list[Hit]]:
+        """Find the documents nearest to each code (queries, bytes) made by the collection's model."""
+        how = checked(options)
+        if how.rerank is not None:
+            raise InputError("codes alone cannot be reranked: search for their texts")
+        with self._current() as table:
+            found = self._scan(table, check_codes(codes), how, most=how.most)
+            return [self._hits(places, None, how) for places in found]
+
+    def similar(self, identity: str, **options: Unpack[SearchOptions]) -> list[Hit]:
+        """Find the documents nearest to one of the collection, itself left out; options as for `search`."""
+        how = checked(options)
+        with self._current() as table:
+            seq = self._seq_of(identity)
+            code = table.code_of(seq)
+            text = self._store.documents_of([seq])[seq].text
+            if code is None:
+                raise unknown_words(text)
+            (places,) = self._scan(table, code[None], how, most=how.most + 1)
+            others = [place for place in places if place.seq != seq][: how.most]
+            return self._hits(others, self._features.transform([text]), how)
+
+    def explain(self, text: str, identity: str) -> Explanation:
+        """Say which words of a query and of a document made their bits agree or differ."""
+        return explain(self.model, text, self.get(identity).text)
+
+    def info(self) -> Info:
+        """Describe the collection."""
+        with self._current() as table:
+            codes = table.rows().codes
+            step = max(1, len(codes) // HEALTH_SAMPLE)
+            return Info(
+                folder=self.folder,
+                documents=len(self),
+                searchable=len(table),
+                bits=self.model.bits,
+                method=self.model.method,
+                model=self._fingerprint,
+                fields=tuple(self._store.fields()),
+                store_bytes=_size(self.folder / STORE_FILE) + _size(self.folder / f"{STORE_FILE}-wal"),
+                code_bytes=_size(self.folder / CODES_FILE),
+                fast=table.lists(),
+                health=code_health(np.ascontiguousarray(codes[::step])) if len(codes) else None,
+            )
+
+    # Within
+
+    @property
+    def _features(self) -> TfidfFeatures:
+        if self.model.features is None:
+            raise CollectionError(f"{self.folder} has a model without words: restore the folder from a copy")
+        return self.model.features
+
+    def _use_model(self, state: State) -> None:
+        self._model = load_model(self.folder, state.model)
+        self._fingerprint = state.model
+        self._table = CodeTable(self.folder, bits=state.bits)
+
+    def _load_model(self) -> None:
+        """Load the model in use; again, where another process replaced and removed it meanwhile."""
+        while True:
+            state = self._store.state()
+            try:
+                self._use_model(state)
+                return
+            except ModelError:
+                if self._store.state().token == state.token:
+                    raise
+
+    @contextmanager
+    def _current(self) -> Iterator[CodeTable]:
+        """See the collection as it is now, and as it stays until the block ends."""
+        with ExitStack() as stack:
+            state = stack.enter_context(self._store.reading())
+            while state.model != self._fingerprint:
+                stack.close()
+                self._load_model()
+                state = stack.enter_context(self._store.reading())
+            self._table.refresh(self._store, state)
+            yield self._table
+        self._save_table()
+
+    def _catch_up(self) -> None:
+        """Read what was written, so that the code file is there for the next process that opens it."""
+        with self._current():
+            pass
+
+    def _save_table(self) -> None:
+        if not self._table.needs_saving or not self._store.is_writable:
+            return
+        try:
+            self._table.save()
+        except SnuhError as error:  # searches go on from memory
+            logger.warning("the codes could not be written beside the store: %s", error)
+
+    def _seq_of(self, identity: str) -> int:
+        if not isinstance(identity, str):
+            raise InputError(f"an id must be a string, got {identity!r}")
+        seq = self._store.seq_of(identity)
+        if seq is None:
+            near = suggest(identity, self._store.ids(most=10_000))
+            raise InputError(f"{self.folder} has no document {identity!r}{near}")
+        return seq
+
+    def _checked_filter(self, where: str | Filter) -> Filter:
+        condition = parse(where) if isinstance(where, str) else where
+        known = [*SPECIAL_FIELDS, *self._store.fields()]
+        for field in condition.walk():
+            if field.keys[0] not in known:
+                raise InputError(
+                    f'no document has a field "{field.keys[0]}"{suggest(field.keys[0], known)}: '
+                    f"expected one of {', '.join(known)}"
+                )
+        return condition
+
+    def _scan(
+        self, table: CodeTable, codes: NDArray[np.uint8], how: Search, *, most: int
+    ) -> list[list[Place]]:
+        masks = lists = None
+        if (where := how.where) is not None:
+            masks = table.masks(str(where), lambda: self._store.seqs_where(self._checked_filter(where)))
+        if how.fast:
+            lists = table.lists()
+            if lists is None:
+                raise InputError(
+                    f'{self.folder} has no lists for fast searches: make them with "snuh index {self.folder}"'
+                )
+        return table.scan(codes, k=most, radius=how.radius, masks=masks, lists=lists)
+
+    def _hits(self, places: Sequence[Place], query: Any, how: Search) -> list[Hit]:
+        """Turn places into hits, in order of their scores where there are any."""
+        scores: NDArray[np.float64] | None = None
+        if how.rerank == "asymmetric" and places:
+            codes = self._table.codes_of(np.array([place.seq for place in places]))
+            scores = asymmetric_scores(self.model.encoder, query, codes)
+        elif how.rerank == "cosine" and places:
+            documents = self._store.documents_of(place.seq for place in places)
+            texts = [documents[place.seq].text for place in places]
+            scores = cosine_scores(self._features, query, texts)
+        if scores is None:
+            order = list(range(min(how.k, len(places))))
+        else:
+            order = np.argsort(-scores, kind="stable")[
+                : how.k
+            ].tolist()  # stable: equal scores stay by distance
+        documents = self._store.documents_of(places[number].seq for number in order)
+        return [
+            Hit(
+                places[number].distance,
+                documents[places[number].seq],
+                None if scores is None else float(scores[number]),
+            )
+            for number in order
+        ]
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

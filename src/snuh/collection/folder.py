@@ -1,0 +1,132 @@
+"""The folder of a collection: what is in it, making one, and the models it keeps."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from snuh.collection.store import Store
+from snuh.errors import CollectionError, InputError, ModelError
+from snuh.model import Model, load
+from snuh.storage import (
+    ENCODER_FILE,
+    VOCABULARY_FILE,
+    atomic_write,
+    dump_json,
+    read_json,
+    reporting_as_input_error,
+    sha256,
+    write_json,
+)
+
+MANIFEST_FILE, MODELS_FOLDER = "collection.json", "models"
+FORMAT, VERSION = "snuh-collection", 1
+FINGERPRINT_LENGTH = 16
+
+
+def is_collection(folder: Path | str) -> bool:
+    """Tell whether a folder says that it is a collection; what it holds is not checked."""
+    try:
+        manifest = read_json(Path(folder) / MANIFEST_FILE)
+    except InputError:
+        return False
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+
+
+def check_collection(folder: Path) -> None:
+    """Raise an error that helps where `folder` is no collection that this version reads."""
+    if not folder.exists():
+        raise InputError(
+            f'there is no collection {folder}: make one with "snuh create {folder} --from SOURCE"'
+        )
+    if not is_collection(folder):
+        raise InputError(
+            f'{folder} is not a collection: expected a folder made by "snuh create", '
+            f"and found no {MANIFEST_FILE} in it"
+        )
+    version = read_json(folder / MANIFEST_FILE).get("format_version")
+    if version != VERSION:
+        raise CollectionError(f"{folder} has format {version}, this snuh reads {VERSION}: update snuh")
+
+
+def check_free(folder: Path) -> None:
+    """Raise InputError unless a collection can be made at `folder`: absent, or empty."""
+    if is_collection(folder):
+        raise InputError(
+            f'{folder} is a collection already: add to it with "snuh add", or choose another folder'
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists and is not empty: choose another folder")
+
+
+def make_folder(folder: Path, model: Model) -> None:
+    """Make an empty collection beside `folder`, then move it there: it is whole or not there."""
+    check_free(folder)
+    if model.features is None:
+        raise InputError("a collection needs a model of texts, this one was trained on a matrix of features")
+    target = folder.resolve()
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    with reporting_as_input_error(folder):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside.mkdir()
+        try:
+            fingerprint = keep_model(beside, model)
+            Store.create(beside, model=fingerprint, bits=model.bits)
+            with atomic_write(beside / MANIFEST_FILE) as manifest:
+                write_json(manifest, {"format": FORMAT, "format_version": VERSION}, indent=2)
+            _flush_folder(beside)
+            os.replace(beside, target)  # an empty folder may be in the way, and only that
+            _flush_folder(target.parent)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def keep_model(folder: Path, model: Model) -> str:
+    """Save a model into the collection; return its fingerprint, equal for models that make equal codes."""
+    models = folder / MODELS_FOLDER
+    models.mkdir(exist_ok=True)
+    beside = models / f".{secrets.token_hex(4)}"
+    try:
+        model.save(beside)
+        _flush_folder(beside)
+        digest = hashlib.sha256(dump_json(model.encoder.meta()).encode())
+        for name in (ENCODER_FILE, VOCABULARY_FILE):
+            digest.update(sha256(beside / name).encode())
+        fingerprint = digest.hexdigest()[:FINGERPRINT_LENGTH]
+        if not (models / fingerprint).exists():
+            os.rename(beside, models / fingerprint)
+            _flush_folder(models)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return fingerprint
+
+
+def load_model(folder: Path, fingerprint: str) -> Model:
+    """Load a model that the collection keeps."""
+    if len(fingerprint) != FINGERPRINT_LENGTH or not set(fingerprint) <= set("0123456789abcdef"):
+        raise CollectionError(f"{folder}: its store is damaged: restore the folder from a copy")
+    try:
+        return load(folder / MODELS_FOLDER / fingerprint)
+    except ModelError as error:
+        raise ModelError(f"{folder} has lost its model: restore the folder from a copy ({error})") from error
+
+
+def drop_other_models(folder: Path, fingerprint: str) -> None:
+    """Remove the models that the collection no longer uses."""
+    for entry in (folder / MODELS_FOLDER).iterdir():
+        if entry.name != fingerprint:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Let the names in a folder survive a power cut, as their files do; Windows has no way to ask for it."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,47 @@
+"""What a collection answers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from snuh.collection.fast import FastLists
+from snuh.metrics import CodeHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What happened to the documents that were added."""
+
+    inserted: int
+    replaced: int
+    without_code: int  # of both, how many hold no word that the model knows: searches do not find them
+
+    def __add__(self, other: Added) -> Added:
+        return Added(
+            self.inserted + other.inserted,
+            self.replaced + other.replaced,
+            self.without_code + other.without_code,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a collection is."""
+
+    folder: Path
+    documents: int
+    searchable: int  # documents with a code
+    bits: int
+    method: str
+    model: str  # fingerprint
+    fields: tuple[str, ...]  # names that metadata have had
+    store_bytes: int
+    code_bytes: int  # of the file that is scanned
+    fast: FastLists | None  # what fast searches read, and the recall measured on it
+    health: CodeHealth | None  # of a sample of the codes; None where there are none
+
+    @property
+    def bytes_per_document(self) -> float:
+        """Bytes on disk for each document, its text included."""
+        return (self.store_bytes + self.code_bytes) / max(1, self.documents)

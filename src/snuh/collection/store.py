@@ -1,0 +1,336 @@
+"""Documents, codes and what changed when, in SQLite: the truth that everything else is made from."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.collection.connection import Connection, reported
+from snuh.collection.results import Added
+from snuh.collection.rows import CodeRows
+from snuh.collection.schema import NEXT_CODES, STORE_VERSION, TABLES
+from snuh.corpus import Document
+from snuh.errors import CollectionError, InputError
+from snuh.filters import Filter, SqlColumns, to_sql
+
+STORE_FILE = "store.sqlite"
+REMEMBERED_WRITES = 100_000
+BATCH_ROWS = 50_000
+MOST_VALUES = 1_000  # bound to one statement
+COLUMNS = SqlColumns(id="d.id", split="d.split", labels="d.labels", metadata="d.metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a collection is at one moment."""
+
+    model: str  # fingerprint
+    bits: int
+    write: int  # number of the last write
+    token: str  # of the last write
+    next_seq: int
+    rehash: str | None  # token of the rehash under way, or of one that was interrupted
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A document to store with its code; None where the model knows none of its words."""
+
+    document: Document
+    code: bytes | None
+
+
+class Store:
+    """Reads and writes one store; a writing method belongs inside `writing`."""
+
+    def __init__(self, folder: Path, *, timeout: float = 30.0) -> None:
+        self.path = folder / STORE_FILE
+        self._connection = Connection(self.path, timeout=timeout)
+        with self._connection.reading() as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != STORE_VERSION:
+            self.close()
+            advice = "update snuh" if version > STORE_VERSION else "its store is damaged"
+            raise CollectionError(
+                f"{folder} has a store of format {version}, this snuh reads {STORE_VERSION}: {advice}"
+            )
+
+    @classmethod
+    def create(cls, folder: Path, *, model: str, bits: int) -> None:
+        """Make an empty store."""
+        with (
+            reported(folder),
+            closing(sqlite3.connect(folder / STORE_FILE, isolation_level=None)) as connection,
+        ):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {STORE_VERSION}; COMMIT;")
+            token = secrets.token_hex(8)
+            connection.execute("INSERT INTO state VALUES (1, ?, ?, 0, ?, 1, NULL)", (model, bits, token))
+            connection.execute("INSERT INTO writes VALUES (0, ?)", (token,))
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the folder allows writing."""
+        return self._connection.is_writable
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    # Transactions
+
+    @contextmanager
+    def reading(self) -> Iterator[State]:
+        """See one state of the collection until the block ends; may be nested."""
+        with self._connection.reading() as connection:
+            yield _state(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Write]:
+        """Write all that the block writes, or nothing."""
+        with self._connection.writing() as connection:
+            write = Write(connection, _state(connection))
+            yield write
+            write.finish()
+
+    def state(self) -> State:
+        """Return the state now."""
+        with self.reading() as state:
+            return state
+
+    # Reading
+
+    def count(self) -> int:
+        """Return the number of documents."""
+        return int(self._value("SELECT COUNT(*) FROM documents"))
+
+    def code_rows(self, *, after: int = 0) -> CodeRows:
+        """Return every code whose seq lies above `after`."""
+        return self._code_rows("SELECT seq, code FROM codes WHERE seq > ? ORDER BY seq", (after,))
+
+    def remembers(self, write: int, token: str) -> bool:
+        """Tell whether a write is one of this store's, and recent enough to know what came after it."""
+        query = "SELECT EXISTS (SELECT 1 FROM writes WHERE write = ? AND token = ?)"
+        return bool(self._value(query, (write, token)))
+
+    def changed_since(self, write: int) -> NDArray[np.int64]:
+        """Return the seqs of documents replaced or deleted after a write."""
+        with self._connection.reading() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT seq FROM changes WHERE write > ? ORDER BY seq", (write,)
+            )
+            return _integers(rows)
+
+    def code_rows_of(self, seqs: NDArray[np.int64]) -> CodeRows:
+        """Return the codes that these documents have."""
+        query = "SELECT seq, code FROM codes WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"
+        return self._code_rows(query, (json.dumps(seqs.tolist()),))
+
+    def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
+        """Return documents by their seq."""
+        wanted = json.dumps([int(seq) for seq in seqs])
+        query = f"{_DOCUMENTS} WHERE d.seq IN (SELECT value FROM json_each(?))"
+        with self._connection.reading() as connection:
+            return {row[0]: _document(row) for row in connection.execute(query, (wanted,))}
+
+    def documents(
+        self, *, after: int = 0, most: int, where: Filter | None = None
+    ) -> list[tuple[int, Document]]:
+        """Return up to `most` documents with their seqs, in order, from those above `after`."""
+        condition, values = _condition(where)
+        query = f"{_DOCUMENTS} WHERE d.seq > ? AND ({condition}) ORDER BY d.seq LIMIT ?"
+        with self._connection.reading() as connection:
+            rows = connection.execute(query, (after, *values, most))
+            return [(row[0], _document(row)) for row in rows]
+
+    def seqs_where(self, where: Filter) -> NDArray[np.int64]:
+        """Return the seqs of the documents that a filter lets through, ascending."""
+        condition, values = _condition(where)
+        query = f"SELECT d.seq FROM documents d WHERE {condition} ORDER BY d.seq"
+        with self._connection.reading() as connection:
+            return _integers(connection.execute(query, values))
+
+    def seq_of(self, identity: str) -> int | None:
+        """Return the seq of an id."""
+        if not _is_storable(identity):
+            return None
+        with self._connection.reading() as connection:
+            row = connection.execute("SELECT seq FROM documents WHERE id = ?", (identity,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def fields(self) -> list[str]:
+        """Return the names that the documents' metadata have had."""
+        with self._connection.reading() as connection:
+            return [name for (name,) in connection.execute("SELECT name FROM fields ORDER BY name")]
+
+    def ids(self, *, most: int) -> list[str]:
+        """Return some ids, for a suggestion."""
+        with self._connection.reading() as connection:
+            return [name for (name,) in connection.execute("SELECT id FROM documents LIMIT ?", (most,))]
+
+    def _value(self, query: str, values: Sequence[Any] = ()) -> Any:
+        with self._connection.reading() as connection:
+            return connection.execute(query, values).fetchone()[0]
+
+    def _code_rows(self, query: str, values: Sequence[Any]) -> CodeRows:
+        with self._connection.reading() as connection:
+            width = _state(connection).bits // 8
+            cursor = connection.execute(query, values)
+            seqs, codes = [np.zeros(0, dtype=np.int64)], [np.zeros((0, width), dtype=np.uint8)]
+            while rows := cursor.fetchmany(BATCH_ROWS):
+                seqs.append(np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows)))
+                joined = b"".join([row[1] for row in rows])
+                if len(joined) != len(rows) * width:
+                    raise CollectionError(
+                        f"{self.path.parent}: its store holds codes of a wrong length: "
+                        "restore the folder from a copy"
+                    )
+                codes.append(np.frombuffer(joined, dtype=np.uint8).reshape(-1, width))
+            return CodeRows(np.concatenate(seqs), np.concatenate(codes))
+
+
+class Write:
+    """What can be done within one write."""
+
+    def __init__(self, connection: sqlite3.Connection, state: State) -> None:
+        self._connection, self.state = connection, state
+        self._next_seq = state.next_seq
+        self._changed: set[int] = set()
+
+    @property
+    def number(self) -> int:
+        """The number that this write will have."""
+        return self.state.write + 1
+
+    def put(self, new: Sequence[NewDocument]) -> Added:
+        """Insert documents, or replace those with the same id where they are."""
+        by_id = {one.document.id: one for one in new}  # of several with one id the last counts
+        columns = {identity: _columns(one.document) for identity, one in by_id.items()}
+        known = self._seqs_of(list(by_id))
+        documents, codes, gone = [], [], []
+        for identity, one in by_id.items():
+            seq = known.get(identity)
+            if seq is None:
+                seq, self._next_seq = self._next_seq, self._next_seq + 1
+            elif one.code is None:
+                gone.append((seq,))
+            documents.append((seq, *columns[identity]))
+            if one.code is not None:
+                codes.append((seq, one.code))
+        self._connection.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", documents)
+        self._connection.executemany("INSERT OR REPLACE INTO codes VALUES (?, ?)", codes)
+        self._connection.executemany("DELETE FROM codes WHERE seq = ?", gone)
+        names = {(name,) for one in by_id.values() for name in one.document.metadata}
+        self._connection.executemany("INSERT OR IGNORE INTO fields VALUES (?)", names)
+        self._changed.update(known.values())
+        without = sum(one.code is None for one in by_id.values())
+        return Added(len(by_id) - len(known), len(known), without)
+
+    def _seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
+        known: dict[str, int] = {}
+        for start in range(0, len(ids), MOST_VALUES):
+            part = ids[start : start + MOST_VALUES]
+            query = f"SELECT id, seq FROM documents WHERE id IN ({', '.join('?' * len(part))})"
+            known.update(self._connection.execute(query, part).fetchall())
+        return known
+
+    def delete(self, seqs: Iterable[int]) -> None:
+        """Delete documents by seq."""
+        gone = [(int(seq),) for seq in seqs]
+        self._connection.executemany("DELETE FROM documents WHERE seq = ?", gone)
+        self._connection.executemany("DELETE FROM codes WHERE seq = ?", gone)
+        self._changed.update(seq for (seq,) in gone)
+
+    # Codes of another model, beside those in use
+
+    def start_next_codes(self) -> str:
+        """Make an empty place for codes of another model; return the token of this rehash."""
+        token = secrets.token_hex(8)
+        self._connection.execute("DROP TABLE IF EXISTS next_codes")
+        self._connection.execute(NEXT_CODES)
+        self._connection.execute("UPDATE state SET rehash = ?", (token,))
+        return token
+
+    def put_next_codes(self, seqs: Sequence[int], codes: Sequence[bytes | None]) -> None:
+        """Set what these documents' codes will be; None for none."""
+        pairs = zip(seqs, codes, strict=True)
+        self._connection.executemany("DELETE FROM next_codes WHERE seq = ?", [(seq,) for seq in seqs])
+        known = [(seq, code) for seq, code in pairs if code is not None]
+        self._connection.executemany("INSERT INTO next_codes VALUES (?, ?)", known)
+
+    def switch(self, *, model: str, bits: int) -> None:
+        """Let the next codes be the codes; whoever has a copy of the old ones must read all anew."""
+        self._connection.execute("DELETE FROM next_codes WHERE seq NOT IN (SELECT seq FROM documents)")
+        self._connection.execute("DROP TABLE codes")
+        self._connection.execute("ALTER TABLE next_codes RENAME TO codes")
+        self._connection.execute("UPDATE state SET model = ?, bits = ?, rehash = NULL", (model, bits))
+        self._connection.execute("DELETE FROM writes")
+        self._connection.execute("DELETE FROM changes")
+
+    def finish(self) -> None:
+        """Number this write and note what it changed."""
+        token = secrets.token_hex(8)
+        self._connection.executemany(
+            "INSERT INTO changes VALUES (?, ?)", [(self.number, seq) for seq in sorted(self._changed)]
+        )
+        self._connection.execute("INSERT INTO writes VALUES (?, ?)", (self.number, token))
+        forgotten = (self.number - REMEMBERED_WRITES,)
+        self._connection.execute("DELETE FROM writes WHERE write <= ?", forgotten)
+        self._connection.execute("DELETE FROM changes WHERE write <= ?", forgotten)
+        self._connection.execute(
+            "UPDATE state SET write = ?, token = ?, next_seq = ?", (self.number, token, self._next_seq)
+        )
+
+
+_DOCUMENTS = "SELECT d.seq, d.id, d.split, d.labels, d.metadata, d.text FROM documents d"
+
+
+def _state(connection: sqlite3.Connection) -> State:
+    row = connection.execute("SELECT model, bits, write, token, next_seq, rehash FROM state").fetchone()
+    if row is None:
+        raise CollectionError("the store has lost its state: restore the folder from a copy")
+    return State(*row)
+
+
+def _condition(where: Filter | None) -> tuple[str, list[Any]]:
+    return ("1", []) if where is None else to_sql(where, columns=COLUMNS)
+
+
+def _columns(document: Document) -> tuple[Any, ...]:
+    try:
+        labels = json.dumps(document.labels, ensure_ascii=False)
+        metadata = json.dumps(document.metadata, ensure_ascii=False, allow_nan=False)
+        for text in (document.id, document.text, document.split or "", labels, metadata):
+            text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"the document {document.id!r} cannot be stored: {error}") from error
+    return document.id, document.split, labels, metadata, document.text
+
+
+def _is_storable(text: str) -> bool:
+    """Tell whether a text has no half of a surrogate pair, which has no bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _document(row: tuple[Any, ...]) -> Document:
+    _, identity, split, labels, metadata, text = row
+    # Most documents of many collections have neither, and reading JSON takes longer than all the rest.
+    named = tuple(json.loads(labels)) if labels != "[]" else ()
+    return Document(identity, text, named, split, json.loads(metadata) if metadata != "{}" else {})
+
+
+def _integers(rows: sqlite3.Cursor) -> NDArray[np.int64]:
+    return np.fromiter((row[0] for row in rows), dtype=np.int64)

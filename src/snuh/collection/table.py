@@ -1,0 +1,242 @@
+"""The codes of a collection in memory: those of the code file, and what was written since.
+
+A search sees two parts, each ordered by seq: `base`, mapped from the file and never changed, in which some
+documents are gone; and `tail`, with the documents that came or changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.collection.codefile import CODES_FILE, Stamp, read_code_file, write_code_file
+from snuh.collection.fast import LISTS_FILE, FastLists, make_lists, move_lists, read_lists, write_lists
+from snuh.collection.rows import CodeRows
+from snuh.collection.store import State, Store
+from snuh.errors import InputError
+from snuh.index import scan_many
+
+FEWEST_CHANGES, CHANGED_SHARE = 20_000, 0.05  # from which the file is written anew
+REMEMBERED_MASKS = 4
+MOST_WRITES = 50_000  # half of what the store remembers
+
+
+class Place(NamedTuple):
+    """A document found, and how far from the query."""
+
+    distance: int
+    seq: int
+
+
+class Masks(NamedTuple):
+    """Which documents of the two parts a search may find; None: all."""
+
+    base: NDArray[np.bool_] | None
+    tail: NDArray[np.bool_] | None
+
+
+class CodeTable:
+    """Codes by seq, brought up to date from the store."""
+
+    def __init__(self, folder: Path, *, bits: int) -> None:
+        self.path = folder / CODES_FILE
+        self.width = bits // 8
+        self._take(CodeRows(np.zeros(0, dtype=np.int64), np.zeros((0, self.width), dtype=np.uint8)))
+        self.stamp: Stamp | None = None
+        found = read_code_file(self.path, width=self.width)
+        if found is not None:
+            self._take(found.rows)
+            self.stamp = found.stamp
+        self._file_stamp = self.stamp
+
+    def _take(self, base: CodeRows) -> None:
+        self.base = base
+        self.alive: NDArray[np.bool_] | None = None  # which of the base are still there; None: all
+        self.tail = CodeRows(base.seqs[:0], base.codes[:0])
+        self._lists: FastLists | None = None
+        self._masks: dict[str, Masks] = {}
+
+    def __len__(self) -> int:
+        """Count the documents that have a code."""
+        gone = 0 if self.alive is None else len(self.alive) - np.count_nonzero(self.alive)
+        return len(self.base.seqs) - int(gone) + len(self.tail.seqs)
+
+    # Keeping up with the store
+
+    def refresh(self, store: Store, state: State) -> None:
+        """Read from the store what this table does not have yet."""
+        if self.stamp is not None and self.stamp.token == state.token:
+            return
+        self._masks.clear()
+        last_seq = state.next_seq - 1
+        if self.stamp is not None and store.remembers(self.stamp.write, self.stamp.token):
+            new = store.code_rows(after=self.stamp.last_seq)
+            changed = store.changed_since(self.stamp.write)
+            changed = changed[changed <= self.stamp.last_seq]
+            self._drop(changed)
+            self._insert([new, store.code_rows_of(changed)] if len(changed) else [new])
+        else:
+            self._take(store.code_rows())
+            self._file_stamp = None  # the file, and the lists beside it, are those of other codes
+        self.stamp = Stamp(state.write, state.token, last_seq)
+
+    def _drop(self, seqs: NDArray[np.int64]) -> None:
+        if not len(seqs):
+            return
+        rows = _rows_of(self.base.seqs, seqs)
+        if len(rows):
+            alive = np.ones(len(self.base.seqs), dtype=bool) if self.alive is None else self.alive.copy()
+            alive[rows] = False
+            self.alive = alive
+        stays = np.ones(len(self.tail.seqs), dtype=bool)
+        stays[_rows_of(self.tail.seqs, seqs)] = False
+        self.tail = CodeRows(self.tail.seqs[stays], self.tail.codes[stays])
+
+    def _insert(self, parts: list[CodeRows]) -> None:
+        seqs = np.concatenate([self.tail.seqs, *(part.seqs for part in parts)])
+        codes = np.concatenate([self.tail.codes, *(part.codes for part in parts)])
+        order = np.argsort(seqs)
+        self.tail = CodeRows(seqs[order], codes[order])
+
+    @property
+    def needs_saving(self) -> bool:
+        """Whether the code file is so far behind that opening the collection takes long."""
+        if self.stamp is None or self.stamp == self._file_stamp:
+            return False
+        if self._file_stamp is None or self.stamp.write - self._file_stamp.write > MOST_WRITES:
+            return True
+        gone = 0 if self.alive is None else len(self.alive) - int(np.count_nonzero(self.alive))
+        changes = gone + len(self.tail.seqs)
+        return changes > max(FEWEST_CHANGES, CHANGED_SHARE * len(self.base.seqs))
+
+    def save(self) -> None:
+        """Write the code file anew and scan that from now on."""
+        if self.stamp is None:
+            raise InputError("a table that has not read its store has nothing to save: call refresh first")
+        if self.stamp == self._file_stamp:
+            return
+        lists, old_seqs, alive, rows = self.lists(), self.base.seqs, self.alive, self.rows()
+        write_code_file(self.path, self.stamp, [rows])
+        self._file_stamp = self.stamp
+        found = read_code_file(self.path, width=self.width)
+        # Another process may have written a newer file in the meantime; what is in memory is right as well.
+        self._take(found.rows if found is not None and found.stamp == self.stamp else rows)
+        if lists is not None:
+            self._keep_lists(move_lists(lists, old_seqs, alive, self.base))
+
+    # Fast searches
+
+    def lists(self) -> FastLists | None:
+        """Return the lists of the base; None where none were made for it."""
+        if self._lists is None and self._file_stamp is not None:
+            self._lists = read_lists(self.path.with_name(LISTS_FILE), token=self._file_stamp.token)
+        return self._lists
+
+    def make_lists(self, *, k: int, recall: float) -> FastLists:
+        """Make lists of the base, in the place of older ones."""
+        lists = make_lists(self.base.codes, k=k, recall=recall)
+        self._keep_lists(lists)
+        return lists
+
+    def _keep_lists(self, lists: FastLists) -> None:
+        if self._file_stamp is None:
+            raise InputError("a table without a code file has no place for lists: call save first")
+        write_lists(self.path.with_name(LISTS_FILE), lists, token=self._file_stamp.token)
+        self._lists = lists
+
+    # Looking things up
+
+    def rows(self) -> CodeRows:
+        """Return all codes by seq, as one part."""
+        base = self.base
+        if self.alive is not None:
+            base = CodeRows(base.seqs[self.alive], base.codes[self.alive])
+        if not len(self.tail.seqs):
+            return base
+        seqs, codes = (
+            np.concatenate([base.seqs, self.tail.seqs]),
+            np.concatenate([base.codes, self.tail.codes]),
+        )
+        order = np.argsort(seqs, kind="stable")
+        return CodeRows(seqs[order], codes[order])
+
+    def code_of(self, seq: int) -> NDArray[np.uint8] | None:
+        """Return the code of a document (bytes,); None where it has none."""
+        wanted = np.array([seq])
+        for part, alive in ((self.tail, None), (self.base, self.alive)):
+            rows = _rows_of(part.seqs, wanted)
+            if len(rows) and (alive is None or alive[rows[0]]):
+                code: NDArray[np.uint8] = part.codes[rows[0]]
+                return code
+        return None
+
+    def codes_of(self, seqs: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the codes of documents that all have one, (documents, bytes)."""
+        codes = [self.code_of(seq) for seq in seqs.tolist()]
+        return np.array(codes, dtype=np.uint8).reshape(-1, self.width)
+
+    def masks(self, name: str, allowed: Callable[[], NDArray[np.int64]]) -> Masks:
+        """Return masks that let through what `allowed` returns, seqs in ascending order.
+
+        The last few are remembered by their names for as long as nothing is written.
+        """
+        if name not in self._masks:
+            if len(self._masks) >= REMEMBERED_MASKS:
+                self._masks.pop(next(iter(self._masks)))
+            seqs = allowed()
+            base = _mask(self.base.seqs, seqs)
+            base = base if self.alive is None else base & self.alive
+            self._masks[name] = Masks(base, _mask(self.tail.seqs, seqs))
+        return self._masks[name]
+
+    def scan(
+        self,
+        queries: NDArray[np.uint8],
+        *,
+        k: int,
+        radius: int | None = None,
+        masks: Masks | None = None,
+        lists: FastLists | None = None,
+    ) -> list[list[Place]]:
+        """Return the nearest documents of each query (queries, bytes), ordered by (distance, seq).
+
+        Args:
+            queries: packed codes.
+            k: most documents to return.
+            radius: the largest distance to return.
+            masks: which documents to look at; all by default.
+            lists: the lists to look into, where not all codes are to be read.
+        """
+        found: list[list[Place]] = [[] for _ in queries]
+        masks = masks or Masks(self.alive, None)
+        for part, mask in ((self.base, masks.base), (self.tail, masks.tail)):
+            if lists is not None and part is self.base:
+                look, probes = lists.clusters.search, lists.probes
+                answers = [
+                    look(query, part.codes, k=k, probes=probes, allowed=mask, radius=radius)
+                    for query in queries
+                ]
+            else:
+                answers = scan_many(queries, part.codes, k=k, allowed=mask, radius=radius)
+            for places, hits in zip(found, answers, strict=True):
+                places += map(Place, hits.distances.tolist(), part.seqs[hits.rows].tolist())
+        return [sorted(places)[:k] for places in found]
+
+
+def _mask(seqs: NDArray[np.int64], allowed: NDArray[np.int64]) -> NDArray[np.bool_]:
+    mask = np.zeros(len(seqs), dtype=bool)
+    mask[_rows_of(seqs, allowed)] = True
+    return mask
+
+
+def _rows_of(seqs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the wanted seqs stand in ascending seqs, leaving out those that do not occur."""
+    if not len(seqs):
+        return np.zeros(0, dtype=np.int64)
+    places = np.searchsorted(seqs, wanted)
+    places[places == len(seqs)] = 0
+    return np.asarray(places[seqs[places] == wanted], dtype=np.int64)

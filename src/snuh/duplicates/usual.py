@@ -1,0 +1,13 @@
+"""The radius and the threshold to start from, as measured by `python -m benchmarks.duplicates`."""
+
+from __future__ import annotations
+
+from snuh.codes import check_bits
+
+USUAL_THRESHOLD = 0.8
+BITS_PER_STEP = 5
+
+
+def usual_radius(bits: int) -> int:
+    """Return a radius at which codes of this length miss at most one near-duplicate in a hundred."""
+    return check_bits(bits) // BITS_PER_STEP

@@ -1,0 +1,157 @@
+"""Small models without training, and a plain model of what a collection should hold and answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from snuh import encoding
+from snuh.collection import Collection, table
+from snuh.corpus import Document
+from snuh.encoder import Encoder, Layer
+from snuh.features import TfidfFeatures
+from snuh.filters import matches, parse
+from snuh.model import Model, load
+from snuh.search import Hit
+
+WORDS = ["harbour", "ship", "dawn", "market", "price", "ice", "fog", "sail", "coin", "trade", "wind", "rope"]
+UNKNOWN = "zzz qqq"  # no model knows these
+
+
+@cache
+def toy_model(seed: int = 0, *, bits: int = 16) -> Model:
+    """Return a model with random weights: few bits, so that many documents are equally far."""
+    features = TfidfFeatures(min_df=1, max_df=1.0, stop_words=None).fit(WORDS)
+    rng = np.random.default_rng(seed)
+    weight = rng.normal(size=(len(features.terms), bits))
+    encoder = Encoder((Layer(weight, np.zeros(bits), "sigmoid"),), np.full(bits, 0.5))
+    return Model(encoder, features, f"toy{seed}")
+
+
+def document(number: int, *words: str, **metadata: Any) -> Document:
+    """Return a document with a text of these words, or of some that the number chooses."""
+    rng = np.random.default_rng(number)
+    text = " ".join(words or rng.choice(WORDS, size=rng.integers(1, 6)))
+    return Document(f"d{number}", text, metadata=metadata)
+
+
+def documents(count: int, **metadata: Any) -> list[Document]:
+    return [document(number, **metadata) for number in range(count)]
+
+
+@contextmanager
+def tiny_thresholds(*, changes: int = 3, batch: int = 4) -> Iterator[None]:
+    """Write the code file every few changes, and documents a few at a time."""
+    with (
+        patch.object(table, "FEWEST_CHANGES", changes),
+        patch.object(table, "CHANGED_SHARE", 0.0),
+        patch.object(encoding, "BATCH_DOCUMENTS", batch),
+    ):
+        yield
+
+
+@lru_cache(maxsize=20_000)
+def code_of(model: Model, text: str) -> bytes | None:
+    (code,) = codes_of(model, [text])
+    return code
+
+
+def codes_of(model: Model, texts: list[str]) -> list[bytes | None]:
+    """Return the code of each text; None where the model knows none of its words."""
+    assert model.features is not None
+    known = np.diff(model.features.transform(texts).indptr) > 0
+    return [code.tobytes() if one else None for code, one in zip(model.encode(texts), known, strict=True)]
+
+
+def fast_place() -> Path:
+    """Make a folder in memory where there is one: what is tested does not depend on the disk."""
+    memory = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(prefix="snuh-test-", dir=memory if os.access(memory, os.W_OK) else None))
+    place.chmod(0o755)
+    return place
+
+
+def distance(left: bytes, right: bytes) -> int:
+    return (int.from_bytes(left, "big") ^ int.from_bytes(right, "big")).bit_count()
+
+
+def record(one: Document) -> dict[str, Any]:
+    """Return what a filter sees of a document."""
+    return {**one.metadata, "id": one.id, "split": one.split, "labels": list(one.labels)}
+
+
+@dataclass
+class Mirror:
+    """What a collection should hold: documents in order of insertion, and the model of their codes."""
+
+    model: Model
+    held: dict[str, Document] = field(default_factory=dict)  # a replaced key keeps its place
+
+    def add(self, new: Iterable[Document]) -> None:
+        self.held.update({one.id: one for one in new})
+
+    def delete(self, ids: Iterable[str]) -> None:
+        for identity in set(ids):
+            del self.held[identity]
+
+    def copy(self) -> Mirror:
+        return Mirror(self.model, dict(self.held))
+
+    def chosen(self, where: str | None) -> list[Document]:
+        held = self.held.values()
+        return [one for one in held if where is None or matches(parse(where), record(one))]
+
+    def search(
+        self, text: str, *, k: int = 10, where: str | None = None, radius: int | None = None, but: str = ""
+    ) -> list[Hit]:
+        query = code_of(self.model, text)
+        assert query is not None
+        hits = []
+        for one in self.chosen(where):
+            code = code_of(self.model, one.text)
+            if code is not None and one.id != but:
+                hits.append(Hit(distance(query, code), one))
+        hits = [hit for hit in hits if radius is None or hit.distance <= radius]
+        return sorted(hits, key=lambda hit: hit.distance)[:k]
+
+
+def stored(folder: Path) -> Mirror:
+    """Read a collection's store without the package, and check that it agrees with itself."""
+    connection = sqlite3.connect(folder / "store.sqlite")
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        (fingerprint, bits) = connection.execute("SELECT model, bits FROM state").fetchone()
+        rows = connection.execute(
+            "SELECT seq, id, split, labels, metadata, text FROM documents ORDER BY seq"
+        ).fetchall()
+        codes = dict(connection.execute("SELECT seq, code FROM codes").fetchall())
+    finally:
+        connection.close()
+    model = load(folder / "models" / fingerprint)
+    assert model.bits == bits
+    held = {}
+    for _, identity, split, labels, metadata, text in rows:
+        held[identity] = Document(identity, text, tuple(json.loads(labels)), split, json.loads(metadata))
+    expected = dict(zip([row[0] for row in rows], codes_of(model, [row[-1] for row in rows]), strict=True))
+    assert codes == {seq: code for seq, code in expected.items() if code is not None}
+    return Mirror(model, held)
+
+
+def assert_answers_like(collection: Collection, mirror: Mirror, *, texts: Iterable[str] = WORDS[:3]) -> None:
+    """Compare everything that a collection says with the plain model."""
+    assert list(collection.documents()) == list(mirror.held.values())
+    assert len(collection) == len(mirror.held)
+    for text in texts:
+        for k in (1, 5, len(mirror.held) + 1):
+            assert collection.search(text, k=k) == mirror.search(text, k=k)
