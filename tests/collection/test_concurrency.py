@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -210,3 +211,25 @@ def test_a_writer_that_waited_long_enough_says_so_and_readers_never_wait(folder:
             assert collection.add([document(70)]).inserted == 1
     finally:
         holding.close()
+
+
+def test_threads_may_share_a_collection(tmp_path: Path) -> None:
+    with Collection.create(tmp_path / "c", toy_model()) as collection:
+        collection.add(documents(60))
+        expected = [hit.document.id for hit in collection.search("ship fog", k=5)]
+
+        def work(number: int) -> list[str]:
+            collection.add([Document(f"extra-{number}", "zzz qqq")])
+            return [hit.document.id for hit in collection.search("ship fog", k=5)]
+
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(work, range(20)))
+        assert answers == [expected] * 20
+        assert len(collection) == 80
+
+
+def test_a_closed_collection_says_so(tmp_path: Path) -> None:
+    collection = Collection.create(tmp_path / "c", toy_model())
+    collection.close()
+    with pytest.raises(CollectionError, match="open it again"):
+        collection.search("ship fog")

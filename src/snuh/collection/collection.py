@@ -279,12 +279,15 @@ class Collection:
                 state = stack.enter_context(self._store.reading())
             self._table.refresh(self._store, state)
             yield self._table
-        self._save_table()
+            self._save_table()
 
     def _catch_up(self) -> None:
         """Read what was written, so that the code file is there for the next process that opens it."""
-        with self._current():
-            pass
+        try:
+            with self._current():
+                pass
+        except SnuhError as error:  # what was written is written, and the next reader tries again
+            logger.warning("the codes could not be read back: %s", error)
 
     def _save_table(self) -> None:
         if not self._table.needs_saving or not self._store.is_writable:
@@ -317,15 +320,12 @@ class Collection:
     def _scan(
         self, table: CodeTable, codes: NDArray[np.uint8], how: Search, *, most: int
     ) -> list[list[Place]]:
-        masks = lists = None
+        masks = None
         if (where := how.where) is not None:
             masks = table.masks(str(where), lambda: self._store.seqs_where(self._checked_filter(where)))
-        if how.fast:
-            lists = table.lists()
-            if lists is None:
-                raise InputError(
-                    f'{self.folder} has no lists for fast searches: make them with "snuh index {self.folder}"'
-                )
+        lists = table.lists() if how.fast else None
+        if how.fast and lists is None:
+            logger.warning('all codes are read, there are no lists: make them with "snuh index"')
         return table.scan(codes, k=most, radius=how.radius, masks=masks, lists=lists)
 
     def _hits(self, places: Sequence[Place], query: Any, how: Search) -> list[Hit]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,10 +28,11 @@ ADVICE = {
 
 
 class Connection:
-    """One connection; `reading` and `writing` are its transactions."""
+    """One connection; `reading` and `writing` are its transactions, which threads take in turns."""
 
     def __init__(self, path: Path, *, timeout: float) -> None:
         self._path, self._timeout = path, timeout
+        self._turn = threading.RLock()
         self.is_writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
         with reported(path.parent):
             self._open()
@@ -50,7 +52,7 @@ class Connection:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """See one state of the store, whatever others write meanwhile; may be nested."""
-        with reported(self._path.parent):
+        with self._turn, reported(self._path.parent):
             if self._connection.in_transaction:
                 yield self._connection
                 return
@@ -74,7 +76,7 @@ class Connection:
         """Write all of it or nothing; waits for another writer."""
         if not self.is_writable:
             raise CollectionError(f"cannot write to {self._path.parent}: {ADVICE[sqlite3.SQLITE_READONLY]}")
-        with reported(self._path.parent):
+        with self._turn, reported(self._path.parent):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -93,6 +95,8 @@ def reported(folder: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         # The low byte is the kind of error; the rest tells its variants apart.
+        if str(error).startswith("Cannot operate on a closed"):
+            raise CollectionError(f"{folder}: it was closed here: open it again") from error
         kind = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR) & 0xFF
         if kind == sqlite3.SQLITE_ERROR and str(error).startswith(LACKING):
             kind = sqlite3.SQLITE_CORRUPT

@@ -73,10 +73,11 @@ class CodeTable:
             return
         self._masks.clear()
         last_seq = state.next_seq - 1
-        if self.stamp is not None and store.remembers(self.stamp.write, self.stamp.token):
-            new = store.code_rows(after=self.stamp.last_seq)
-            changed = store.changed_since(self.stamp.write)
-            changed = changed[changed <= self.stamp.last_seq]
+        before, self.stamp = self.stamp, None  # interrupted halfway, the next call reads everything
+        if before is not None and store.remembers(before.write, before.token):
+            new = store.code_rows(after=before.last_seq)
+            changed = store.changed_since(before.write)
+            changed = changed[changed <= before.last_seq]
             self._drop(changed)
             self._insert([new, store.code_rows_of(changed)] if len(changed) else [new])
         else:
