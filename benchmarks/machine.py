@@ -17,7 +17,8 @@ PACKAGES = (
     "torch",
     "faiss-cpu",
     "sparse-dot-topn",
-    "tokenizers",
+    "usearch",
+    "datasketch",
 )
 
 

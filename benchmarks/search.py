@@ -63,7 +63,7 @@ def main() -> None:
         report(result, f"other libraries, {len(codes)} clustered", exact_against_others(codes))
     report(result, "clusters, clustered", clusters_against_faiss(worlds["clustered"]))
     report(result, "first use", first_use())
-    result["machine"] = facts() | {"usearch": version("usearch")}
+    result["machine"] = facts()
     chosen.out.write_text(json.dumps(result, indent=2) + "\n")
 
 

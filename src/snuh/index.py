@@ -8,7 +8,6 @@ row), whatever the number of threads and parts.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from snuh.codes import check_codes
 from snuh.errors import InputError
 from snuh.scanning import Kept, Words, read_only, widest_words
+from snuh.threads import usable_processors
 
 PART_ROWS = 1 << 18  # rows a thread takes at a time: some tenths of a millisecond
 BLOCK_QUERIES = 32  # queries that share one reading of the codes
@@ -114,12 +114,6 @@ def run_in_threads(work: Callable[[Task], Result], tasks: Sequence[Task]) -> lis
         return [work(task) for task in tasks]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, tasks))
-
-
-def usable_processors() -> int:
-    """Return the number of processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def split_rows(rows: int, *, most: int) -> list[tuple[int, int]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from snuh.errors import InputError
+from snuh.threads import usable_processors
 
 BATCH_CHARACTERS = 2_000_000
 BATCH_TEXTS = 100_000  # a stream of empty texts has batches too
@@ -39,9 +39,7 @@ def text_batches(texts: Iterable[str], *, most: int = BATCH_CHARACTERS) -> Itera
 
 def usable_threads() -> int:
     """Return the number of processors this process may use, four at most."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    processors = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return min(processors, 4)
+    return min(usable_processors(), 4)
 
 
 def map_in_order(
