@@ -3,7 +3,7 @@
     SNUH_DATA=... python -m benchmarks.embedding_cost MODEL [--corpus agnews] [--rounds 5]
 
 The embedding model is a transformer encoder of 6 layers and 384 dimensions with random weights, run by torch
-on sequences of 128 tokens; what it costs does not depend on its weights, and turning texts into tokens is left
+on sequences of 128 tokens; the cost does not depend on the weights, and turning texts into tokens is left
 out. MODEL is a folder made by `snuh fit`. Prints JSON.
 """
 

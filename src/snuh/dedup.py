@@ -12,7 +12,14 @@ from scipy import sparse
 
 from snuh.corpus import Document
 from snuh.corpus.document import JSON
-from snuh.duplicates import USUAL_THRESHOLD, Duplicates, Measure, find_duplicates, usual_radius
+from snuh.duplicates import (
+    USUAL_THRESHOLD,
+    Duplicates,
+    Measure,
+    check_numbers,
+    find_duplicates,
+    usual_radius,
+)
 from snuh.encoding import document_batches
 from snuh.errors import InputError
 from snuh.model import Model
@@ -56,7 +63,7 @@ class _Read:
 
     ids: list[str]
     lengths: list[int]
-    groups: list[str]
+    groups: list[int]
     rows: Rows
     codes: NDArray[np.uint8]
 
@@ -87,6 +94,7 @@ def deduplicate(
     if keep not in ("first", "last", "longest"):
         raise InputError(f'keep must be first, last or longest, got "{keep}"')
     radius = usual_radius(model.bits) if radius is None else radius
+    check_numbers(radius=radius, threshold=threshold, measure=measure, target=target, bits=model.bits)
     read = _read(model, documents, group_by)
     found = find_duplicates(
         read.codes,
@@ -94,7 +102,7 @@ def deduplicate(
         radius=radius,
         threshold=threshold,
         measure=measure,
-        groups=np.unique(read.groups, return_inverse=True)[1] if group_by is not None else None,
+        groups=np.array(read.groups) if group_by is not None else None,
         target=target,
         prefer={"first": None, "last": np.arange(len(read.ids)), "longest": np.array(read.lengths)}[keep],
     )
@@ -112,12 +120,14 @@ def _read(model: Model, documents: Iterable[Document], group_by: str | None) -> 
         raise InputError("this model was trained on a matrix of features: it cannot read texts")
     ids: list[str] = []
     lengths: list[int] = []
-    groups: list[str] = []
+    groups: list[int] = []
+    numbers: dict[str, int] = {}
     rows = [sparse.csr_matrix((0, len(model.features.terms)), dtype=np.float32)]
     for batch in document_batches(documents):
         ids += [document.id for document in batch]
         lengths += [len(document.text) for document in batch]
-        groups += [_group(document, group_by) for document in batch] if group_by is not None else []
+        if group_by is not None:
+            groups += [numbers.setdefault(_group(document, group_by), len(numbers)) for document in batch]
         rows.append(model.features.transform([document.text for document in batch]))
     joined = sparse.vstack(rows, format="csr")
     return _Read(ids, lengths, groups, joined, model.encoder.encode(joined))

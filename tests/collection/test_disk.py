@@ -158,7 +158,7 @@ def test_a_later_batch_that_fails_says_what_was_added(folder: Path) -> None:
     with (
         tiny_thresholds(batch=4),
         Collection(folder) as collection,
-        pytest.raises(InputError, match="8 documents before were added"),
+        pytest.raises(InputError, match="the first 8 documents were added"),
     ):
         collection.add(given)
 

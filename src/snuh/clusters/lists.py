@@ -84,7 +84,7 @@ class Clusters:
         """
         query, codes = check_query(query), check_codes(codes)
         largest = check_search(query[None], codes, k=k, radius=radius)
-        mask = check_allowed(allowed, len(codes))
+        mask, k = check_allowed(allowed, len(codes)), min(k, max(1, len(codes)))
         self._check(codes, probes)
         words, code_words = widest_words(query[None])[0], widest_words(codes).reshape(-1)
         counts = np.zeros(codes.shape[1] * 8 + 1, dtype=np.int64)

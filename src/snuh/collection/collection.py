@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self, Unpack
@@ -12,29 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.codes import check_codes
+from snuh.collection.answers import Opened
 from snuh.collection.codefile import CODES_FILE
 from snuh.collection.fast import FastLists
 from snuh.collection.folder import check_collection, load_model, make_folder
 from snuh.collection.incoming import checked_documents
 from snuh.collection.rehash import rehash
-from snuh.collection.rerank import asymmetric_scores, cosine_scores
 from snuh.collection.results import Added, Info
-from snuh.collection.searching import Search, SearchOptions, checked
+from snuh.collection.searching import SearchOptions, check_fields, checked
 from snuh.collection.store import STORE_FILE, NewDocument, State, Store
-from snuh.collection.table import CodeTable, Place
+from snuh.collection.table import CodeTable
 from snuh.corpus import Document
 from snuh.encoding import document_batches, encode_documents
 from snuh.errors import CollectionError, InputError, ModelError, SnuhError, suggest
 from snuh.explain import Explanation, explain
-from snuh.features import TfidfFeatures
-from snuh.filters import Filter, parse
+from snuh.filters import Filter
 from snuh.metrics import code_health
 from snuh.model import Model
 from snuh.search import Hit, unknown_words
 
 logger = logging.getLogger(__name__)
 
-SPECIAL_FIELDS = ("id", "labels", "split")
+LONGEST_SUGGESTED, IDS_LOOKED_AT = 100, 25
+MOST_FIELDS = 1_000
 MAX_CHARACTERS = 10_000_000  # of one document
 BATCH_DOCUMENTS = 1_000  # read from the store at a time
 HEALTH_SAMPLE = 100_000
@@ -55,7 +55,7 @@ class Collection:
         check_collection(self.folder)
         self._store = Store(self.folder, timeout=timeout)
         try:
-            self._load_model()
+            self._open_current()
         except BaseException:
             self._store.close()
             raise
@@ -110,18 +110,19 @@ class Collection:
             done = added.inserted + added.replaced
             if not done:
                 raise
-            raise type(error)(f"{error}; the {done:,} documents before were added") from error
+            raise type(error)(f"{error}; the first {done:,} documents were added") from error
         finally:
             self._catch_up()
         return added
 
     def _put(self, documents: list[Document]) -> Added:
-        (batch,) = encode_documents(self.model, documents)
+        opened = self._opened
+        (batch,) = encode_documents(opened.model, documents)
         with self._store.writing() as write:
-            if write.state.model != self._fingerprint:
-                # Another process has changed the model since this batch was encoded.
-                self._use_model(write.state)
-                (batch,) = encode_documents(self.model, documents)
+            if write.state.model != opened.fingerprint:
+                # The model was changed since this batch was encoded.
+                opened = self._open(write.state)
+                (batch,) = encode_documents(opened.model, documents)
             codes = [
                 row.tobytes() if known else None for row, known in zip(batch.codes, batch.known, strict=True)
             ]
@@ -140,27 +141,27 @@ class Collection:
     def delete_where(self, where: str | Filter) -> int:
         """Delete the documents that a filter lets through, and return how many they were."""
         with self._store.writing() as write:
-            seqs = self._store.seqs_where(self._checked_filter(where))
+            seqs = self._store.seqs_where(check_fields(where, self._store))
             write.delete(seqs)
         return len(seqs)
 
-    def rehash(self, model: Model, *, progress: Any = None) -> None:
+    def rehash(self, model: Model, *, progress: Callable[[float], None] | None = None) -> None:
         """Encode all documents with another model, beside the codes in use, and switch at once."""
         rehash(self.folder, self._store, model, progress=progress)
         self._catch_up()
 
     def make_lists(self, *, k: int = 10, recall: float = 0.99) -> FastLists:
         """Prepare searches with `fast`: cluster the codes, and read as many as the recall at k needs."""
-        with self._current() as table:
-            table.save()
-            return table.make_lists(k=k, recall=recall)
+        with self._current() as opened:
+            opened.table.save()
+            return opened.table.make_lists(k=k, recall=recall)
 
     # Reading
 
     @property
     def model(self) -> Model:
         """The model that the codes come from."""
-        return self._model
+        return self._opened.model
 
     def get(self, identity: str) -> Document:
         """Return a document; InputError where there is none of that id."""
@@ -169,10 +170,10 @@ class Collection:
             return self._store.documents_of([seq])[seq]
 
     def documents(self, *, where: str | Filter | None = None) -> Iterator[Document]:
-        """Yield the documents in order of insertion."""
-        condition = None if where is None else self._checked_filter(where)
-        last = 0
-        while batch := self._store.documents(after=last, most=BATCH_DOCUMENTS, where=condition):
+        """Yield the documents in order of insertion; those that come meanwhile are left out."""
+        condition = None if where is None else check_fields(where, self._store)
+        last, end = 0, self._store.state().next_seq
+        while batch := self._store.documents(after=last, before=end, most=BATCH_DOCUMENTS, where=condition):
             yield from (document for _, document in batch)
             last = batch[-1][0]
 
@@ -190,13 +191,13 @@ class Collection:
     def search_many(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[list[Hit] | None]:
         """Search for many texts at once; None for one of which the model knows no word."""
         how = checked(options)
-        with self._current() as table:
-            rows = self._features.transform(texts)
+        with self._current() as opened:
+            rows = opened.features.transform(texts)
             known = np.flatnonzero(np.diff(rows.indptr) > 0)
-            found = self._scan(table, self.model.encoder.encode(rows[known]), how, most=how.most)
+            found = opened.find(opened.model.encoder.encode(rows[known]), how, most=how.most)
             hits: list[list[Hit] | None] = [None] * len(texts)
             for number, places in zip(known.tolist(), found, strict=True):
-                hits[number] = self._hits(places, rows[[number]], how)
+                hits[number] = opened.hits(places, rows[[number]], how)
         return hits
 
     def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[list[Hit]]:
@@ -204,82 +205,79 @@ class Collection:
         how = checked(options)
         if how.rerank is not None:
             raise InputError("codes alone cannot be reranked: search for their texts")
-        with self._current() as table:
-            found = self._scan(table, check_codes(codes), how, most=how.most)
-            return [self._hits(places, None, how) for places in found]
+        with self._current() as opened:
+            found = opened.find(check_codes(codes), how, most=how.most)
+            return [opened.hits(places, None, how) for places in found]
 
     def similar(self, identity: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Find the documents nearest to one of the collection, itself left out; options as for `search`."""
         how = checked(options)
-        with self._current() as table:
+        with self._current() as opened:
             seq = self._seq_of(identity)
-            code = table.code_of(seq)
+            code = opened.table.code_of(seq)
             text = self._store.documents_of([seq])[seq].text
             if code is None:
                 raise unknown_words(text)
-            (places,) = self._scan(table, code[None], how, most=how.most + 1)
+            (places,) = opened.find(code[None], how, most=how.most + 1)
             others = [place for place in places if place.seq != seq][: how.most]
-            return self._hits(others, self._features.transform([text]), how)
+            return opened.hits(others, opened.features.transform([text]), how)
 
     def explain(self, text: str, identity: str) -> Explanation:
         """Say which words of a query and of a document made their bits agree or differ."""
-        return explain(self.model, text, self.get(identity).text)
+        with self._current() as opened:
+            return explain(opened.model, text, self.get(identity).text)
 
     def info(self) -> Info:
         """Describe the collection."""
-        with self._current() as table:
-            codes = table.rows().codes
-            step = max(1, len(codes) // HEALTH_SAMPLE)
+        with self._current() as opened:
+            table, sample = opened.table, opened.table.sample(HEALTH_SAMPLE)
             return Info(
                 folder=self.folder,
                 documents=len(self),
                 searchable=len(table),
-                bits=self.model.bits,
-                method=self.model.method,
-                model=self._fingerprint,
-                fields=tuple(self._store.fields()),
+                bits=opened.model.bits,
+                method=opened.model.method,
+                model=opened.fingerprint,
+                fields=tuple(self._store.fields(most=MOST_FIELDS)),
                 store_bytes=_size(self.folder / STORE_FILE) + _size(self.folder / f"{STORE_FILE}-wal"),
                 code_bytes=_size(self.folder / CODES_FILE),
                 fast=table.lists(),
-                health=code_health(np.ascontiguousarray(codes[::step])) if len(codes) else None,
+                health=code_health(sample) if len(sample) else None,
             )
 
     # Within
 
-    @property
-    def _features(self) -> TfidfFeatures:
-        if self.model.features is None:
-            raise CollectionError(f"{self.folder} has a model without words: restore the folder from a copy")
-        return self.model.features
+    def _open(self, state: State) -> Opened:
+        """Load the model of a state and the codes that it made."""
+        model = load_model(self.folder, state.model)
+        table = CodeTable(self.folder, bits=state.bits)
+        self._opened = Opened(model, state.model, table, self._store)
+        return self._opened
 
-    def _use_model(self, state: State) -> None:
-        self._model = load_model(self.folder, state.model)
-        self._fingerprint = state.model
-        self._table = CodeTable(self.folder, bits=state.bits)
-
-    def _load_model(self) -> None:
+    def _open_current(self) -> None:
         """Load the model in use; again, where another process replaced and removed it meanwhile."""
         while True:
             state = self._store.state()
             try:
-                self._use_model(state)
+                self._open(state)
                 return
             except ModelError:
                 if self._store.state().token == state.token:
                     raise
 
     @contextmanager
-    def _current(self) -> Iterator[CodeTable]:
+    def _current(self) -> Iterator[Opened]:
         """See the collection as it is now, and as it stays until the block ends."""
         with ExitStack() as stack:
             state = stack.enter_context(self._store.reading())
-            while state.model != self._fingerprint:
+            while state.model != self._opened.fingerprint:
                 stack.close()
-                self._load_model()
+                self._open_current()
                 state = stack.enter_context(self._store.reading())
-            self._table.refresh(self._store, state)
-            yield self._table
-            self._save_table()
+            opened = self._opened
+            opened.table.refresh(self._store, state)
+            yield opened
+            self._save(opened.table, state)
 
     def _catch_up(self) -> None:
         """Read what was written, so that the code file is there for the next process that opens it."""
@@ -289,11 +287,13 @@ class Collection:
         except SnuhError as error:  # what was written is written, and the next reader tries again
             logger.warning("the codes could not be read back: %s", error)
 
-    def _save_table(self) -> None:
-        if not self._table.needs_saving or not self._store.is_writable:
+    def _save(self, table: CodeTable, state: State) -> None:
+        if not table.needs_saving or not self._store.is_writable:
             return
         try:
-            self._table.save()
+            table.adopt(self._store, state)
+            if table.needs_saving:
+                table.save()
         except SnuhError as error:  # searches go on from memory
             logger.warning("the codes could not be written beside the store: %s", error)
 
@@ -302,57 +302,11 @@ class Collection:
             raise InputError(f"an id must be a string, got {identity!r}")
         seq = self._store.seq_of(identity)
         if seq is None:
-            near = suggest(identity, self._store.ids(most=10_000))
+            near = ""
+            if len(identity) <= LONGEST_SUGGESTED:
+                near = suggest(identity, self._store.ids_near(identity, most=IDS_LOOKED_AT))
             raise InputError(f"{self.folder} has no document {identity!r}{near}")
         return seq
-
-    def _checked_filter(self, where: str | Filter) -> Filter:
-        condition = parse(where) if isinstance(where, str) else where
-        known = [*SPECIAL_FIELDS, *self._store.fields()]
-        for field in condition.walk():
-            if field.keys[0] not in known:
-                raise InputError(
-                    f'no document has a field "{field.keys[0]}"{suggest(field.keys[0], known)}: '
-                    f"expected one of {', '.join(known)}"
-                )
-        return condition
-
-    def _scan(
-        self, table: CodeTable, codes: NDArray[np.uint8], how: Search, *, most: int
-    ) -> list[list[Place]]:
-        masks = None
-        if (where := how.where) is not None:
-            masks = table.masks(str(where), lambda: self._store.seqs_where(self._checked_filter(where)))
-        lists = table.lists() if how.fast else None
-        if how.fast and lists is None:
-            logger.warning('all codes are read, there are no lists: make them with "snuh index"')
-        return table.scan(codes, k=most, radius=how.radius, masks=masks, lists=lists)
-
-    def _hits(self, places: Sequence[Place], query: Any, how: Search) -> list[Hit]:
-        """Turn places into hits, in order of their scores where there are any."""
-        scores: NDArray[np.float64] | None = None
-        if how.rerank == "asymmetric" and places:
-            codes = self._table.codes_of(np.array([place.seq for place in places]))
-            scores = asymmetric_scores(self.model.encoder, query, codes)
-        elif how.rerank == "cosine" and places:
-            documents = self._store.documents_of(place.seq for place in places)
-            texts = [documents[place.seq].text for place in places]
-            scores = cosine_scores(self._features, query, texts)
-        if scores is None:
-            order = list(range(min(how.k, len(places))))
-        else:
-            order = np.argsort(-scores, kind="stable")[
-                : how.k
-            ].tolist()  # stable: equal scores stay by distance
-        documents = self._store.documents_of(places[number].seq for number in order)
-        return [
-            Hit(
-                places[number].distance,
-                documents[places[number].seq],
-                None if scores is None else float(scores[number]),
-            )
-            for number in order
-        ]
 
 
 def _size(path: Path) -> int:

@@ -37,6 +37,8 @@ class FastLists:
 
 def make_lists(codes: NDArray[np.uint8], *, k: int, recall: float) -> FastLists:
     """Cluster codes and choose how many lists to read for the wanted recall at k."""
+    if k < 1 or not 0 < recall <= 1:
+        raise InputError(f"expected k of at least 1 and a recall above 0 and at most 1, got {k} and {recall}")
     clusters = Clusters.build(codes)
     probes, reached = choose_probes(clusters, codes, k=k, wanted=recall)
     return FastLists(clusters, probes, k, reached, len(codes))

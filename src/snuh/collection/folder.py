@@ -8,7 +8,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from snuh.collection.store import Store
+from snuh.collection.store import STORE_FILE, Store
 from snuh.errors import CollectionError, InputError, ModelError
 from snuh.model import Model, load
 from snuh.storage import (
@@ -38,7 +38,7 @@ def is_collection(folder: Path | str) -> bool:
 
 def check_collection(folder: Path) -> None:
     """Raise an error that helps where `folder` is no collection that this version reads."""
-    if not folder.exists():
+    if not _exists(folder):
         raise InputError(
             f'there is no collection {folder}: make one with "snuh create {folder} --from SOURCE"'
         )
@@ -58,30 +58,57 @@ def check_free(folder: Path) -> None:
         raise InputError(
             f'{folder} is a collection already: add to it with "snuh add", or choose another folder'
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if _exists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists and is not empty: choose another folder")
 
 
+def _exists(folder: Path) -> bool:
+    try:
+        return folder.exists()
+    except OSError as error:  # a name too long, or a folder on the way that may not be looked into
+        raise InputError(f"cannot read {str(folder)[:100]}: {error.strerror or error}") from error
+
+
 def make_folder(folder: Path, model: Model) -> None:
-    """Make an empty collection beside `folder`, then move it there: it is whole or not there."""
+    """Make an empty collection: until its manifest is there, which comes last, it is none.
+
+    Where there is no folder yet, it is made beside its place and moved there.
+    """
     check_free(folder)
     if model.features is None:
         raise InputError("a collection needs a model of texts, this one was trained on a matrix of features")
     target = folder.resolve()
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     with reporting_as_input_error(folder):
+        if target.exists():  # a prepared folder, perhaps a mounted one, stays the folder that it is
+            try:
+                _fill(target, model)
+            except BaseException:
+                _empty(target)
+                raise
+            return
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         target.parent.mkdir(parents=True, exist_ok=True)
         beside.mkdir()
         try:
-            fingerprint = keep_model(beside, model)
-            Store.create(beside, model=fingerprint, bits=model.bits)
-            with atomic_write(beside / MANIFEST_FILE) as manifest:
-                write_json(manifest, {"format": FORMAT, "format_version": VERSION}, indent=2)
-            _flush_folder(beside)
-            os.replace(beside, target)  # an empty folder may be in the way, and only that
+            _fill(beside, model)
+            os.rename(beside, target)
             _flush_folder(target.parent)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
+
+
+def _fill(folder: Path, model: Model) -> None:
+    fingerprint = keep_model(folder, model)
+    Store.create(folder, model=fingerprint, bits=model.bits)
+    with atomic_write(folder / MANIFEST_FILE) as manifest:
+        write_json(manifest, {"format": FORMAT, "format_version": VERSION}, indent=2)
+    _flush_folder(folder)
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder / MODELS_FOLDER, ignore_errors=True)
+    for name in (STORE_FILE, f"{STORE_FILE}-wal", f"{STORE_FILE}-shm", MANIFEST_FILE):
+        (folder / name).unlink(missing_ok=True)
 
 
 def keep_model(folder: Path, model: Model) -> str:
@@ -96,12 +123,21 @@ def keep_model(folder: Path, model: Model) -> str:
         for name in (ENCODER_FILE, VOCABULARY_FILE):
             digest.update(sha256(beside / name).encode())
         fingerprint = digest.hexdigest()[:FINGERPRINT_LENGTH]
-        if not (models / fingerprint).exists():
+        if not _is_whole(models / fingerprint):
+            shutil.rmtree(models / fingerprint, ignore_errors=True)  # left by a removal that was stopped
             os.rename(beside, models / fingerprint)
             _flush_folder(models)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return fingerprint
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        load(folder)
+    except ModelError:
+        return False
+    return True
 
 
 def load_model(folder: Path, fingerprint: str) -> Model:
@@ -114,10 +150,10 @@ def load_model(folder: Path, fingerprint: str) -> Model:
         raise ModelError(f"{folder} has lost its model: restore the folder from a copy ({error})") from error
 
 
-def drop_other_models(folder: Path, fingerprint: str) -> None:
+def drop_other_models(folder: Path, fingerprints: set[str]) -> None:
     """Remove the models that the collection no longer uses."""
     for entry in (folder / MODELS_FOLDER).iterdir():
-        if entry.name != fingerprint:
+        if entry.name not in fingerprints:
             shutil.rmtree(entry, ignore_errors=True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from snuh.collection.folder import drop_other_models, keep_model, load_model
-from snuh.collection.store import REMEMBERED_WRITES, Store, Write
+from snuh.collection.store import Store, Write
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, InputError, ModelError
@@ -26,10 +26,11 @@ def rehash(
         raise InputError("a collection needs a model of texts, this one was trained on a matrix of features")
     # In one write: nobody can begin to use a model that is dropped here, or drop the one that is kept.
     with store.writing() as write:
-        drop_other_models(folder, write.state.model)
         fingerprint = keep_model(folder, model)
+        drop_other_models(folder, {write.state.model, fingerprint})
         token = write.start_next_codes()
         start, end = write.number, write.state.next_seq
+    started = store.token_of(start)
     last = 0
     while batch := store.documents(after=last, most=BATCH_DOCUMENTS):
         with store.writing() as write:
@@ -40,12 +41,14 @@ def rehash(
             progress(min(1.0, last / max(1, end)))
     with store.writing() as write:
         _check_turn(write, token)
-        if write.number - start > REMEMBERED_WRITES:
+        if not store.remembers(start, started):
             raise CollectionError(f"{folder}: too much was written meanwhile; the old codes stay in use")
         # What others wrote meanwhile is encoded here, where nobody else can write.
         changed = store.changed_since(start)
-        documents = store.documents_of(changed[changed <= last])
-        _put(write, sorted(documents.items(), key=lambda item: item[0]), model)
+        changed = changed[changed <= last]
+        for first in range(0, len(changed), BATCH_DOCUMENTS):
+            documents = store.documents_of(changed[first : first + BATCH_DOCUMENTS])
+            _put(write, sorted(documents.items(), key=lambda item: item[0]), model)
         while batch := store.documents(after=last, most=BATCH_DOCUMENTS):
             _put(write, batch, model)
             last = batch[-1][0]

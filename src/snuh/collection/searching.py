@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from snuh.collection.rerank import SHORTLISTS, Rerank
+from snuh.collection.store import Store
 from snuh.errors import InputError, check_arguments, suggest
 from snuh.filters import Filter, parse
+
+SPECIAL_FIELDS = ("id", "labels", "split")
+MOST_SUGGESTED, MOST_LISTED = 1_000, 20
 
 
 class SearchOptions(TypedDict, total=False):
@@ -67,6 +71,19 @@ def _defaults(
         raise InputError(f"shortlist must be a whole number of at least 1, and needs rerank; got {shortlist}")
     most = k if rerank is None else max(k, shortlist or SHORTLISTS[rerank])
     return Search(k, parse(where) if isinstance(where, str) else where, radius, rerank, most, fast)
+
+
+def check_fields(where: str | Filter, store: Store) -> Filter:
+    """Return the filter; InputError where no document has had one of its fields."""
+    condition = parse(where) if isinstance(where, str) else where
+    for name in dict.fromkeys(field.keys[0] for field in condition.walk()):
+        if name not in SPECIAL_FIELDS and not store.has_field(name):
+            known = [*SPECIAL_FIELDS, *store.fields(most=MOST_SUGGESTED)]
+            listed = ", ".join(known[:MOST_LISTED]) + (", ..." if len(known) > MOST_LISTED else "")
+            raise InputError(
+                f'no document has a field "{name}"{suggest(name, known)}: expected one of {listed}'
+            )
+    return condition
 
 
 def _is_whole(value: Any) -> bool:

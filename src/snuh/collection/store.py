@@ -26,6 +26,8 @@ STORE_FILE = "store.sqlite"
 REMEMBERED_WRITES = 100_000
 BATCH_ROWS = 50_000
 MOST_VALUES = 1_000  # bound to one statement
+MOST_CHANGES = 1_000_000  # remembered
+LARGEST_SEQ = 2**63 - 1
 COLUMNS = SqlColumns(id="d.id", split="d.split", labels="d.labels", metadata="d.metadata")
 
 
@@ -122,6 +124,12 @@ class Store:
         query = "SELECT EXISTS (SELECT 1 FROM writes WHERE write = ? AND token = ?)"
         return bool(self._value(query, (write, token)))
 
+    def token_of(self, write: int) -> str:
+        """Return the token of a write, empty where it is forgotten."""
+        with self._connection.reading() as connection:
+            row = connection.execute("SELECT token FROM writes WHERE write = ?", (write,)).fetchone()
+        return "" if row is None else str(row[0])
+
     def changed_since(self, write: int) -> NDArray[np.int64]:
         """Return the seqs of documents replaced or deleted after a write."""
         with self._connection.reading() as connection:
@@ -143,13 +151,14 @@ class Store:
             return {row[0]: _document(row) for row in connection.execute(query, (wanted,))}
 
     def documents(
-        self, *, after: int = 0, most: int, where: Filter | None = None
+        self, *, after: int = 0, before: int | None = None, most: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
-        """Return up to `most` documents with their seqs, in order, from those above `after`."""
+        """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
         condition, values = _condition(where)
-        query = f"{_DOCUMENTS} WHERE d.seq > ? AND ({condition}) ORDER BY d.seq LIMIT ?"
+        query = f"{_DOCUMENTS} WHERE d.seq > ? AND d.seq < ? AND ({condition}) ORDER BY d.seq LIMIT ?"
+        end = LARGEST_SEQ if before is None else before
         with self._connection.reading() as connection:
-            rows = connection.execute(query, (after, *values, most))
+            rows = connection.execute(query, (after, end, *values, most))
             return [(row[0], _document(row)) for row in rows]
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
@@ -167,15 +176,27 @@ class Store:
             row = connection.execute("SELECT seq FROM documents WHERE id = ?", (identity,)).fetchone()
         return None if row is None else int(row[0])
 
-    def fields(self) -> list[str]:
-        """Return the names that the documents' metadata have had."""
+    def fields(self, *, most: int) -> list[str]:
+        """Return names that the documents' metadata have had."""
+        query = "SELECT name FROM fields ORDER BY name LIMIT ?"
         with self._connection.reading() as connection:
-            return [name for (name,) in connection.execute("SELECT name FROM fields ORDER BY name")]
+            return [name for (name,) in connection.execute(query, (most,))]
 
-    def ids(self, *, most: int) -> list[str]:
-        """Return some ids, for a suggestion."""
+    def has_field(self, name: str) -> bool:
+        """Tell whether some document's metadata have had this name."""
+        return bool(self._value("SELECT EXISTS (SELECT 1 FROM fields WHERE name = ?)", (name,)))
+
+    def ids_near(self, identity: str, *, most: int) -> list[str]:
+        """Return the ids that come before and after one in the order of ids, for a suggestion."""
+        if not _is_storable(identity):
+            return []
+        queries = (
+            "SELECT id FROM documents WHERE id >= ? ORDER BY id LIMIT ?",
+            "SELECT id FROM documents WHERE id < ? ORDER BY id DESC LIMIT ?",
+        )
         with self._connection.reading() as connection:
-            return [name for (name,) in connection.execute("SELECT id FROM documents LIMIT ?", (most,))]
+            found = [connection.execute(query, (identity, most)).fetchall() for query in queries]
+        return [name for part in found for (name,) in part]
 
     def _value(self, query: str, values: Sequence[Any] = ()) -> Any:
         with self._connection.reading() as connection:
@@ -214,6 +235,10 @@ class Write:
     def put(self, new: Sequence[NewDocument]) -> Added:
         """Insert documents, or replace those with the same id where they are."""
         by_id = {one.document.id: one for one in new}  # of several with one id the last counts
+        if any(one.code is not None and len(one.code) != self.state.bits // 8 for one in new):
+            raise CollectionError(
+                f"this collection holds {self.state.bits}-bit codes, these are of another model"
+            )
         columns = {identity: _columns(one.document) for identity, one in by_id.items()}
         known = self._seqs_of(list(by_id))
         documents, codes, gone = [], [], []
@@ -282,15 +307,25 @@ class Write:
         self._connection.executemany(
             "INSERT INTO changes VALUES (?, ?)", [(self.number, seq) for seq in sorted(self._changed)]
         )
+        forgotten = (self.number if self._has_too_many_changes() else self.number - REMEMBERED_WRITES,)
         self._connection.execute("INSERT INTO writes VALUES (?, ?)", (self.number, token))
-        forgotten = (self.number - REMEMBERED_WRITES,)
-        self._connection.execute("DELETE FROM writes WHERE write <= ?", forgotten)
+        self._connection.execute(
+            "DELETE FROM writes WHERE write <= ? AND write < ?", (*forgotten, self.number)
+        )
         self._connection.execute("DELETE FROM changes WHERE write <= ?", forgotten)
         self._connection.execute(
             "UPDATE state SET write = ?, token = ?, next_seq = ?", (self.number, token, self._next_seq)
         )
 
+    def _has_too_many_changes(self) -> bool:
+        """Whether reading all codes anew is less work than keeping track; looked at now and then."""
+        if len(self._changed) <= MOST_CHANGES and self.number % 64:
+            return False
+        (count,) = self._connection.execute("SELECT COUNT(*) FROM changes").fetchone()
+        return bool(count > MOST_CHANGES)
 
+
+_decode = json.JSONDecoder().raw_decode  # what was written here has nothing around it to look at
 _DOCUMENTS = "SELECT d.seq, d.id, d.split, d.labels, d.metadata, d.text FROM documents d"
 
 
@@ -328,8 +363,8 @@ def _is_storable(text: str) -> bool:
 def _document(row: tuple[Any, ...]) -> Document:
     _, identity, split, labels, metadata, text = row
     # Most documents of many collections have neither, and reading JSON takes longer than all the rest.
-    named = tuple(json.loads(labels)) if labels != "[]" else ()
-    return Document(identity, text, named, split, json.loads(metadata) if metadata != "{}" else {})
+    named = tuple(_decode(labels)[0]) if labels != "[]" else ()
+    return Document(identity, text, named, split, _decode(metadata)[0] if metadata != "{}" else {})
 
 
 def _integers(rows: sqlite3.Cursor) -> NDArray[np.int64]:

@@ -114,6 +114,16 @@ class CodeTable:
         changes = gone + len(self.tail.seqs)
         return changes > max(FEWEST_CHANGES, CHANGED_SHARE * len(self.base.seqs))
 
+    def adopt(self, store: Store, state: State) -> None:
+        """Take up what another process has written to the code file since, and its lists with it."""
+        found = read_code_file(self.path, width=self.width)
+        if found is None or found.stamp == self._file_stamp or found.stamp.write > state.write:
+            return
+        if store.remembers(found.stamp.write, found.stamp.token):
+            self._take(found.rows)
+            self.stamp = self._file_stamp = found.stamp
+            self.refresh(store, state)
+
     def save(self) -> None:
         """Write the code file anew and scan that from now on."""
         if self.stamp is None:
@@ -146,8 +156,8 @@ class CodeTable:
     def _keep_lists(self, lists: FastLists) -> None:
         if self._file_stamp is None:
             raise InputError("a table without a code file has no place for lists: call save first")
-        write_lists(self.path.with_name(LISTS_FILE), lists, token=self._file_stamp.token)
         self._lists = lists
+        write_lists(self.path.with_name(LISTS_FILE), lists, token=self._file_stamp.token)
 
     # Looking things up
 
@@ -177,8 +187,18 @@ class CodeTable:
 
     def codes_of(self, seqs: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return the codes of documents that all have one, (documents, bytes)."""
-        codes = [self.code_of(seq) for seq in seqs.tolist()]
-        return np.array(codes, dtype=np.uint8).reshape(-1, self.width)
+        codes = np.empty((len(seqs), self.width), dtype=np.uint8)
+        for part in (self.base, self.tail):  # what is in both has changed, and the tail is right
+            places = np.minimum(np.searchsorted(part.seqs, seqs), max(0, len(part.seqs) - 1))
+            here = part.seqs[places] == seqs if len(part.seqs) else np.zeros(len(seqs), dtype=bool)
+            codes[here] = part.codes[places[here]]
+        return codes
+
+    def sample(self, most: int) -> NDArray[np.uint8]:
+        """Return about `most` codes from all over the table."""
+        step = max(1, len(self) // most)
+        base = self.base.codes[::step] if self.alive is None else self.base.codes[::step][self.alive[::step]]
+        return np.concatenate([base, self.tail.codes[::step]])
 
     def masks(self, name: str, allowed: Callable[[], NDArray[np.int64]]) -> Masks:
         """Return masks that let through what `allowed` returns, seqs in ascending order.

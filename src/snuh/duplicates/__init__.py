@@ -4,8 +4,8 @@ Two documents are compared where their codes differ in few bits and their rows s
 whether one repeats the other is then decided by the rows. See docs/duplicates.md.
 """
 
-from snuh.duplicates.finding import Measure, find_duplicates
+from snuh.duplicates.finding import Measure, check_numbers, find_duplicates
 from snuh.duplicates.result import Duplicates
 from snuh.duplicates.usual import USUAL_THRESHOLD, usual_radius
 
-__all__ = ["USUAL_THRESHOLD", "Duplicates", "Measure", "find_duplicates", "usual_radius"]
+__all__ = ["USUAL_THRESHOLD", "Duplicates", "Measure", "check_numbers", "find_duplicates", "usual_radius"]

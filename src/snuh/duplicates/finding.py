@@ -57,7 +57,7 @@ def find_duplicates(
     """
     packed = check_codes(codes)
     docs, bits = len(packed), packed.shape[1] * 8
-    _check_numbers(radius=radius, threshold=threshold, measure=measure, target=target, bits=bits)
+    check_numbers(radius=radius, threshold=threshold, measure=measure, target=target, bits=bits)
     shape = getattr(rows, "shape", None) or np.shape(rows)
     if len(shape) != 2 or shape[0] != docs:
         raise InputError(f"expected one row for each of the {docs} codes, got rows of shape {shape}")
@@ -121,7 +121,8 @@ def _weigh(rows: Rows, measure: Measure) -> Rows:
     return unit_rows(matrix)
 
 
-def _check_numbers(*, radius: int, threshold: float, measure: str, target: int | None, bits: int) -> None:
+def check_numbers(*, radius: int, threshold: float, measure: str, target: int | None, bits: int) -> None:
+    """Raise InputError for a number that cannot be used."""
     if not _is_whole(radius) or not 0 <= radius <= bits:
         raise InputError(f"radius must be a whole number from 0 to {bits}, got {radius!r}")
     if not 0.0 < threshold <= 1.0:

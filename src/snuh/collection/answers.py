@@ -1,0 +1,78 @@
+"""From codes to hits: what a search does with a model, a table and a store that belong together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.collection.rerank import asymmetric_scores, cosine_scores
+from snuh.collection.searching import Search, check_fields
+from snuh.collection.store import Store
+from snuh.collection.table import CodeTable, Place
+from snuh.errors import CollectionError
+from snuh.features import TfidfFeatures
+from snuh.model import Model
+from snuh.search import Hit
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model and the codes that it made."""
+
+    model: Model
+    fingerprint: str
+    table: CodeTable
+    store: Store
+
+    @property
+    def features(self) -> TfidfFeatures:
+        """The features of the model, which is one of texts."""
+        if self.model.features is None:
+            raise CollectionError(
+                f"{self.store.path.parent} has a model without words: restore the folder from a copy"
+            )
+        return self.model.features
+
+    def find(self, codes: NDArray[np.uint8], how: Search, *, most: int) -> list[list[Place]]:
+        """Return the places of the `most` nearest documents of each code."""
+        masks = None
+        if (where := how.where) is not None:
+            masks = self.table.masks(
+                str(where), lambda: self.store.seqs_where(check_fields(where, self.store))
+            )
+        lists = self.table.lists() if how.fast else None
+        if how.fast and lists is None:
+            logger.warning('all codes are read, there are no lists: make them with "snuh index"')
+        return self.table.scan(codes, k=most, radius=how.radius, masks=masks, lists=lists)
+
+    def hits(self, places: Sequence[Place], query: Any, how: Search) -> list[Hit]:
+        """Turn places into hits; with a reranking in the order of their scores for the query's row."""
+        if how.rerank is None:
+            documents = self.store.documents_of(place.seq for place in places[: how.k])
+            return [Hit(place.distance, documents[place.seq]) for place in places[: how.k]]
+        if not places:
+            return []
+        seqs = np.array([place.seq for place in places])
+        if how.rerank == "asymmetric":
+            scores = asymmetric_scores(self.model.encoder, query, self.table.codes_of(seqs))
+            order = _best_first(scores)[: how.k]
+            documents = self.store.documents_of(seqs[order])
+        else:
+            documents = self.store.documents_of(seqs)
+            scores = cosine_scores(self.features, query, [documents[seq].text for seq in seqs.tolist()])
+            order = _best_first(scores)[: how.k]
+        return [
+            Hit(places[number].distance, documents[places[number].seq], float(scores[number]))
+            for number in order.tolist()
+        ]
+
+
+def _best_first(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.argsort(-scores, kind="stable")  # stable: equal scores stay in the order of distance

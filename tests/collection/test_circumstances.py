@@ -1,0 +1,127 @@
+"""Rarer circumstances: collections fed to themselves, models that come back, much that changes, odd input."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from snuh.collection import Collection, store
+from snuh.collection.store import NewDocument
+from snuh.corpus import Document
+from snuh.errors import CollectionError, InputError
+from snuh.model import Model
+from tests.collection.worlds import (
+    assert_answers_like,
+    document,
+    documents,
+    stored,
+    tiny_thresholds,
+    toy_model,
+)
+
+
+def test_a_collection_can_be_fed_its_own_documents(place: Path) -> None:
+    with tiny_thresholds(batch=4), Collection.create(place / "c", toy_model()) as collection:
+        collection.add(documents(30))
+        collection.add(replace(one, id=f"{one.id}-copy") for one in collection.documents())
+        assert len(collection) == 60
+
+
+def test_a_prepared_empty_folder_stays_the_same_folder(place: Path) -> None:
+    folder = place / "prepared"
+    folder.mkdir()
+    before = folder.stat().st_ino
+    with Collection.create(folder, toy_model()) as collection:
+        collection.add(documents(3))
+    assert folder.stat().st_ino == before
+
+
+def test_a_model_with_a_decoder_can_come_back_after_another(place: Path) -> None:
+    model = toy_model()
+    embedding = np.zeros((model.encoder.inputs, model.bits), dtype=np.float32)
+    with Collection.create(
+        place / "c", Model(model.encoder, model.features, decoder=embedding)
+    ) as collection:
+        collection.add(documents(10))
+        first = collection.model
+        collection.rehash(toy_model(1))
+        collection.rehash(first)
+        assert collection.model.word_embedding() is not None
+        assert_answers_like(collection, stored(place / "c"))
+
+
+def test_codes_of_another_length_are_refused(place: Path) -> None:
+    with (
+        Collection.create(place / "c", toy_model()) as collection,
+        pytest.raises(CollectionError, match="16-bit codes"),
+        collection._store.writing() as write,
+    ):
+        write.put([NewDocument(document(1), b"123")])
+    with Collection(place / "c") as collection:
+        assert len(collection) == 0
+
+
+def test_many_changes_are_forgotten_and_readers_read_all_anew(place: Path) -> None:
+    with (
+        patch.object(store, "MOST_CHANGES", 5),
+        Collection.create(place / "c", toy_model()) as writer,
+        Collection(place / "c") as reader,
+    ):
+        writer.add(documents(40))
+        reader.search("ship")
+        writer.delete([f"d{number}" for number in range(20)])
+        assert_answers_like(reader, stored(place / "c"))
+        with sqlite3.connect(place / "c" / "store.sqlite") as plain:
+            assert plain.execute("SELECT COUNT(*) FROM changes").fetchone() == (0,)
+
+
+def test_lists_moved_by_another_process_are_taken_up(place: Path) -> None:
+    with tiny_thresholds(changes=20, batch=1_000), Collection.create(place / "c", toy_model()) as first:
+        first.add(documents(200))
+        first.make_lists(recall=1.0)
+        with Collection(place / "c") as second:
+            second.search("ship")
+            first.add(document(number) for number in range(200, 230))
+            first.add([document(500)])
+            second.search("ship")
+        with Collection(place / "c") as third:
+            assert third.info().fast is not None
+            assert len(third.search("ship", k=1_000, fast=True)) == len(third.search("ship", k=1_000))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (Document(5, "ship"), "an id that is a string"),  # type: ignore[arg-type]
+        (Document("", "ship"), "an id that is a string"),
+        (Document("a", None), "a text, got NoneType"),  # type: ignore[arg-type]
+        (Document("a", "ship", "abc"), "labels that are a tuple"),  # type: ignore[arg-type]
+        (Document("a", "ship", (), "half"), "a split among"),
+        (Document("a", "ship", (), None, None), "metadata that are a mapping"),  # type: ignore[arg-type]
+        ({"id": "a"}, "document 1: there is no field"),
+    ],
+)
+def test_a_document_with_a_wrong_field_is_refused(place: Path, wrong: Any, message: str) -> None:
+    with Collection.create(place / "c", toy_model()) as collection:
+        with pytest.raises(InputError, match=message):
+            collection.add([wrong])
+        assert len(collection) == 0
+
+
+def test_a_name_too_long_for_the_disk_is_an_error_of_one_line() -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        Collection("a" * 300)
+
+
+def test_a_huge_k_finds_everything(place: Path) -> None:
+    with Collection.create(place / "c", toy_model()) as collection:
+        collection.add(documents(300))
+        collection.make_lists()
+        for fast in (False, True):
+            assert len(collection.search("ship", k=10**20, fast=fast)) == len(collection)
