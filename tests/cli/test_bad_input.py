@@ -69,7 +69,7 @@ SOURCES = {
     "one document, lenient": (
         texts("a single lonely document"),
         ("--set", "features.min_df=1", "--set", "features.max_df=1.0"),
-        r"more documents than neighbors \(15\), got n_samples = 1",
+        r"more documents than neighbors \(20\), got n_samples = 1",
     ),
     "all documents equal": (texts(*["the same words again"] * 40), (), r"no term is left.*max_df"),
     "all documents equal, lenient": (
@@ -77,7 +77,7 @@ SOURCES = {
         ("--set", "features.max_df=1.0"),
         r"all 40 documents are equal",
     ),
-    "fewer documents than neighbors": (few_documents, (), r"more documents than neighbors \(15\)"),
+    "fewer documents than neighbors": (few_documents, (), r"more documents than neighbors \(20\)"),
     "vocabulary empty after filtering": (
         texts("alpha beta", "gamma delta", "epsilon zeta", "the of and"),
         (),

@@ -20,7 +20,7 @@ from snuh.model import load
 from snuh.search import encode_query, nearest_hits
 from snuh.storage import dump_json
 
-QUERIES_AT_ONCE = 1_000
+QUERIES_AT_ONCE, HITS_AT_ONCE = 1_000, 20_000  # whole documents are in memory
 IDS_SHOWN = 5
 
 
@@ -53,7 +53,8 @@ def search_queries(
         model = collection.model if explained else None
         source = open_texts(queries, text_field=text_field, id_field=id_field)
         documents = source.documents(None if out.isatty() else shown.stage("Searching"))
-        while batch := list(islice(documents, QUERIES_AT_ONCE)):
+        at_once = max(1, min(QUERIES_AT_ONCE, HITS_AT_ONCE // how.get("k", 10)))
+        while batch := list(islice(documents, at_once)):
             answers = collection.search_many([query.text for query in batch], **how)
             unknown += [query.id for query, hits in zip(batch, answers, strict=True) if hits is None]
             for query, hits in zip(batch, answers, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import weakref
@@ -18,6 +17,7 @@ from snuh.corpus.record import FieldNames
 from snuh.corpus.records import Format, RecordSource
 
 NAME = "standard input"
+PIECE_BYTES = 1 << 16
 
 
 class StdinSource(TextSource):
@@ -45,7 +45,11 @@ class StdinSource(TextSource):
         weakref.finalize(self, folder.cleanup)
         path = Path(folder.name) / NAME
         with path.open("wb") as file:
-            shutil.copyfileobj(self._stream or sys.stdin.buffer, file)
+            stream = self._stream or sys.stdin.buffer
+            # A plain read goes on in C until it has all it asked for, and Ctrl-C would have to wait for that.
+            read = getattr(stream, "read1", stream.read)
+            while piece := read(PIECE_BYTES):
+                file.write(piece)
         form = Format(read_jsonl if _holds_objects(path) else read_plain)
         if form.read is read_plain:
             self._fields.check_unused(NAME)
