@@ -34,7 +34,7 @@ def dedup(
     ] = None,
     threshold: Annotated[
         float, typer.Option(metavar="X", help="The least similarity of two duplicates, up to 1.")
-    ] = 0.8,
+    ] = 0.85,
     measure: Annotated[
         str, typer.Option(metavar="NAME", help="cosine of the weighed words, or overlap of the words.")
     ] = "cosine",

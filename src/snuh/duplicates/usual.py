@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from snuh.codes import check_bits
 
-USUAL_THRESHOLD = 0.8
+USUAL_THRESHOLD = 0.85  # of the cosine; for the overlap 0.7 does as well
 BITS_PER_STEP = 5
 
 

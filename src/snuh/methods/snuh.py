@@ -6,7 +6,7 @@ has the departures and what the released code does otherwise.
 
 Departures from the paper: the codes start balanced and the decoder at the words' frequencies, beta grows over
 the first epochs and the learning rate falls over all of them (codes come alive on every corpus, and in fewer
-epochs); the epoch is chosen without labels.
+epochs); the edges of a batch are drawn from its own documents; the epoch is chosen without labels.
 """
 
 from __future__ import annotations

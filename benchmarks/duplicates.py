@@ -1,0 +1,392 @@
+"""Near-duplicates with known truth: ours against MinHash LSH of datasketch, on the same documents.
+
+    snuh fit ng20 --bits 64 --out models/ng20-64                 # and -128, and the other corpora
+    python -m benchmarks.duplicates --models models [--corpora ng20 agnews] [--rounds 3]
+
+A tenth of the documents is copied, each copy edited in one way, and all are shuffled. Both contenders go from
+the file to the answer, on one thread, by one rule: in order, a document joins the most similar kept one if
+that is similar enough, and is kept if not. Ours has a trained model to begin with; MinHash needs none.
+Each is given the settings that are best for it (F1) on one draw of copies, and measured on another. A dropped
+document counts as right if it and its representative come from one document, or truly repeat each other
+(`is_repeat`). Contenders alternate in one process, and seconds are those of the processor, so that other work
+on the machine counts little; memory is measured in a process for each. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasketch import MinHash, MinHashLSH
+
+from benchmarks.machine import facts
+from snuh import load
+from snuh.codes import unpack
+from snuh.duplicates import find_duplicates, usual_radius
+
+PERMUTATIONS, COPIED = 128, 0.1
+SHARES = (0.02, 0.05, 0.1, 0.2)
+OUR_SETTINGS = [(m, t) for m in ("cosine", "overlap") for t in (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)]
+THEIR_SETTINGS = [(s, t) for s in (1, 3, 5) for t in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
+HEADER = "From: editor@example.org\nDate: Tue, 3 May 1994 10:15:00 GMT\nLines: 25\n\n"
+SIGNATURE = "\n--\nPat Example, Department of Examples\nAll opinions are mine alone\n"
+
+
+@dataclass(frozen=True)
+class World:
+    """Texts, and for each the document it comes from and how it was edited ("" where it was not)."""
+
+    texts: list[str]
+    origin: np.ndarray
+    edit: list[str]
+
+    @property
+    def pairs(self) -> list[tuple[int, int, str]]:
+        """(original, copy, edit) of all copies."""
+        place = {int(o): row for row, o in enumerate(self.origin) if not self.edit[row]}
+        return [(place[int(self.origin[row])], row, edit) for row, edit in enumerate(self.edit) if edit]
+
+
+def read_texts(name: str) -> list[str]:
+    with gzip.open(Path(os.environ["SNUH_DATA"]) / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
+def plant(texts: list[str], *, seed: int) -> World:
+    """Copy a tenth of the documents of at least 20 words, edit each copy in one way, shuffle all."""
+    rng = random.Random(seed)
+    long_enough = [row for row, text in enumerate(texts) if len(text.split()) >= 20]
+    chosen = rng.sample(long_enough, int(COPIED * len(texts)))
+    edits = list(edits_by_name(texts).items())
+    made = [(text, row, "") for row, text in enumerate(texts)]
+    for number, row in enumerate(chosen):
+        name, edit = edits[number % len(edits)]
+        made.append((edit(texts[row], rng), row, name))
+    rng.shuffle(made)
+    return World([m[0] for m in made], np.array([m[1] for m in made]), [m[2] for m in made])
+
+
+Edit = Callable[[str, random.Random], str]
+
+
+def edits_by_name(texts: list[str]) -> dict[str, Edit]:
+    def some_word(rng: random.Random) -> str:
+        return rng.choice(rng.choice(texts).split() or ["word"])
+
+    def drop(word: str, rng: random.Random) -> list[str]:
+        return []
+
+    def replace(word: str, rng: random.Random) -> list[str]:
+        return [some_word(rng)]
+
+    def insert(word: str, rng: random.Random) -> list[str]:
+        return [word, some_word(rng)]
+
+    edits: dict[str, Edit] = {}
+    for name, change in (("drop", drop), ("replace", replace), ("insert", insert)):
+        for share in SHARES:
+            edits[f"{name} {share:.0%}"] = word_edit(change, share)
+    edits["swap sentences"] = swap_sentences
+    edits["header"] = lambda text, rng: HEADER + text
+    edits["signature"] = lambda text, rng: text + SIGNATURE
+    edits["quote"] = lambda text, rng: "\n".join(f"> {line}" for line in text.split("\n"))
+    edits["case and punctuation"] = lambda text, rng: re.sub(r"[.,;:!?'\"]", " ", text).upper()
+    return edits
+
+
+def word_edit(change: Callable[[str, random.Random], list[str]], share: float) -> Edit:
+    def edit(text: str, rng: random.Random) -> str:
+        words = text.split(" ")
+        places = set(rng.sample(range(len(words)), max(1, round(share * len(words)))))
+        parts = [change(w, rng) if place in places else [w] for place, w in enumerate(words)]
+        return " ".join(word for part in parts for word in part)
+
+    return edit
+
+
+def swap_sentences(text: str, rng: random.Random) -> str:
+    sentences = re.split(r"(?<=[.!?])\s+", text)
+    middle = max(1, len(sentences) // 2)
+    return " ".join(sentences[middle:] + sentences[:middle])
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def shingles(text: str, size: int) -> set[str]:
+    words = words_of(text)
+    return {" ".join(words[i : i + size]) for i in range(max(1, len(words) - size + 1))}
+
+
+def is_repeat(left: str, right: str) -> bool:
+    """Whether two texts repeat each other: Jaccard of 3-shingles from .6, or words in order from .8."""
+    a, b = shingles(left, 3), shingles(right, 3)
+    if len(a & b) >= 0.6 * len(a | b):
+        return True
+    match = SequenceMatcher(None, words_of(left)[:2000], words_of(right)[:2000], autojunk=False)
+    return match.real_quick_ratio() >= 0.8 and match.quick_ratio() >= 0.8 and match.ratio() >= 0.8
+
+
+# ---- the contenders: file -> representative of every document
+
+
+def texts_of(file: Path) -> list[str]:
+    with file.open(encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
+def ours(file: Path, model: Any, setting: tuple[str, float]) -> np.ndarray:
+    rows = model.features.transform(texts_of(file), threads=1)
+    return our_answer(rows, model.encoder.encode(rows), setting)
+
+
+def our_answer(rows: Any, codes: np.ndarray, setting: tuple[str, float]) -> np.ndarray:
+    measure, threshold = setting
+    radius = usual_radius(codes.shape[1] * 8)
+    return find_duplicates(codes, rows, radius=radius, threshold=threshold, measure=measure).representative
+
+
+def theirs(file: Path, setting: tuple[int, float]) -> np.ndarray:
+    return their_answer(sketches(texts_of(file), setting[0]), setting[1])
+
+
+def sketches(texts: list[str], size: int) -> list[MinHash]:
+    sets = ([s.encode() for s in shingles(text, size)] for text in texts)
+    # crc32 is quicker than the default SHA-1 and does as well: datasketch mixes it again.
+    return list(MinHash.generator(sets, num_perm=PERMUTATIONS, hashfunc=zlib.crc32))
+
+
+def their_answer(hashes: Iterable[MinHash], threshold: float) -> np.ndarray:
+    index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+    answer, kept = [], []
+    for row, sketch in enumerate(hashes):
+        near = [(kept[other].jaccard(sketch), -other) for other in index.query(sketch)]
+        best = max(near, default=(0.0, 0))
+        is_kept = best[0] < threshold
+        answer.append(row if is_kept else -best[1])
+        kept.append(sketch)
+        if is_kept:
+            index.insert(row, sketch)
+    return np.array(answer)
+
+
+# ---- what an answer is worth
+
+
+def score(world: World, answer: np.ndarray) -> dict[str, Any]:
+    by_edit: dict[str, list[bool]] = {}
+    for original, copy, edit in world.pairs:
+        by_edit.setdefault(edit, []).append(bool(answer[original] == answer[copy]))
+    dropped = np.flatnonzero(answer != np.arange(len(answer)))
+    right = [is_right(world, int(row), int(answer[row])) for row in dropped]
+    found = [hit for hits in by_edit.values() for hit in hits]
+    recall, precision = float(np.mean(found)), float(np.mean(right)) if right else 1.0
+    return {
+        "recall": recall,
+        "precision": precision,
+        "f1": 2 * recall * precision / max(recall + precision, 1e-9),
+        "dropped": len(dropped),
+        "wrong": len(dropped) - sum(right),
+        "recall_by_edit": {edit: round(float(np.mean(hits)), 3) for edit, hits in by_edit.items()},
+    }
+
+
+_known: dict[tuple[int, int], bool] = {}
+
+
+def is_right(world: World, row: int, other: int) -> bool:
+    if world.origin[row] == world.origin[other]:
+        return True
+    key = (hash(world.texts[row]), hash(world.texts[other]))
+    if key not in _known:
+        _known[key] = is_repeat(world.texts[row], world.texts[other])
+    return _known[key]
+
+
+# ---- the measurements
+
+
+def radius_table(world: World, rows: Any, codes: np.ndarray) -> dict[str, Any]:
+    """How far copies lie apart in bits, and the pairs of all documents from .8 on that a radius loses."""
+    bits = unpack(codes)
+    left, right = (np.array(side) for side in zip(*[(o, c) for o, c, _ in world.pairs], strict=True))
+    cosine = np.asarray(rows[left].multiply(rows[right]).sum(axis=1)).ravel()
+    apart = (bits[left] != bits[right]).sum(axis=1)
+    near = cosine >= 0.8
+    result: dict[str, Any] = {
+        "planted_pairs": len(left),
+        "of_cosine_from_.8": float(near.mean()),
+        "radius_for_99%_of_those": int(np.quantile(apart[near], 0.99, method="higher")),
+        "radius_for_99%_of_all": int(np.quantile(apart, 0.99, method="higher")),
+        "usual_radius": usual_radius(bits.shape[1]),
+        "within_usual_radius": float((apart[near] <= usual_radius(bits.shape[1])).mean()),
+    }
+    if rows.shape[0] <= 40_000:
+        distances = all_pair_distances(rows, bits, 0.8)
+        within = (distances <= usual_radius(bits.shape[1])).mean()
+        result |= {"all_pairs_from_.8": len(distances), "all_pairs_within_usual_radius": float(within)}
+    return result
+
+
+def all_pair_distances(rows: Any, bits: np.ndarray, least: float) -> np.ndarray:
+    """The distances of all pairs of documents of at least this cosine, by the full product."""
+    distances = []
+    for start in range(0, rows.shape[0], 1000):
+        block = (rows[start : start + 1000] @ rows.T).tocoo()
+        wanted = (block.data >= least) & (block.col > block.row + start)
+        distances.append((bits[block.row[wanted] + start] != bits[block.col[wanted]]).sum(axis=1))
+    return np.concatenate(distances)
+
+
+def growth(rows: Any, codes: np.ndarray, *, rounds: int) -> dict[str, Any]:
+    """Seconds and comparisons for growing parts of a corpus, and the exponent between neighbours."""
+    order = np.random.default_rng(0).permutation(len(codes))
+    table = []
+    for share in (4, 2, 1):
+        part = np.sort(order[: len(order) // share])
+        some, their_codes = rows[part], codes[part]
+        radius = usual_radius(codes.shape[1] * 8)
+
+        def run(some: Any = some, codes: Any = their_codes, radius: int = radius) -> Any:
+            return find_duplicates(codes, some, radius=radius, threshold=0.8)
+
+        found, seconds = run(), processor_seconds({"run": run}, rounds=rounds)["run"]
+        table.append(
+            {
+                "documents": len(part),
+                "seconds": seconds,
+                "codes_compared": found.codes_compared,
+                "rows_compared": found.rows_compared,
+                "share_of_all_pairs": found.codes_compared / (len(part) * (len(part) - 1) / 2),
+            }
+        )
+    exponents = [float(np.log2(b["seconds"] / a["seconds"])) for a, b in pairwise(table)]
+    return {"threshold": 0.8, "parts": table, "exponents_of_seconds": exponents}
+
+
+def measure(name: str, models: Path, *, bits: int, rounds: int, folder: Path) -> dict[str, Any]:
+    texts = read_texts(name)
+    model = load(models / f"{name}-{bits}")
+    tuning, world = plant(texts, seed=0), plant(texts, seed=1)
+    rows = model.features.transform(tuning.texts)
+    codes = model.encoder.encode(rows)
+    tuned = {"snuh": {}, "minhash": {}}
+    for ours_at in OUR_SETTINGS:
+        tuned["snuh"][ours_at] = score(tuning, our_answer(rows, codes, ours_at))
+    for size in sorted({size for size, _ in THEIR_SETTINGS}):
+        hashes = sketches(tuning.texts, size)
+        for theirs_at in (setting for setting in THEIR_SETTINGS if setting[0] == size):
+            tuned["minhash"][theirs_at] = score(tuning, their_answer(hashes, theirs_at[1]))
+    print(f"{name}: settings chosen", file=sys.stderr, flush=True)
+    best = {who: max(by, key=lambda setting: by[setting]["f1"]) for who, by in tuned.items()}
+    file = folder / f"{name}.jsonl"
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in world.texts), encoding="utf-8")
+    runs = {
+        "snuh": lambda: ours(file, model, best["snuh"]),
+        "minhash": lambda: theirs(file, best["minhash"]),
+    }
+    answers = {who: score(world, run()) for who, run in runs.items()}
+    seconds = processor_seconds(runs, rounds=rounds)
+    return {
+        "corpus": name,
+        "bits": bits,
+        "documents": len(world.texts),
+        "copies": len(world.pairs),
+        "best_settings": {who: list(setting) for who, setting in best.items()},
+        "f1_by_setting": {
+            who: {f"{s[0]} {s[1]}": round(found["f1"], 4) for s, found in by.items()}
+            for who, by in tuned.items()
+        },
+        "answers": answers,
+        "seconds": seconds,
+        "minhash_over_snuh": seconds["minhash"] / seconds["snuh"],
+        "megabytes": {
+            "snuh": peak(["snuh", str(file), str(models / f"{name}-{bits}"), *map(str, best["snuh"])]),
+            "minhash": peak(["minhash", str(file), *map(str, best["minhash"])]),
+        },
+        "radius": radius_table(world, *encoded(model, world.texts)),
+    }
+
+
+def processor_seconds(contenders: dict[str, Callable[[], Any]], *, rounds: int) -> dict[str, float]:
+    """Each contender's median over the rounds; all of them have run before."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            start = time.process_time()
+            run()
+            seconds[name].append(time.process_time() - start)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def encoded(model: Any, texts: list[str]) -> tuple[Any, np.ndarray]:
+    rows = model.features.transform(texts)
+    return rows, model.encoder.encode(rows)
+
+
+def peak(arguments: list[str]) -> float:
+    """The largest memory of a process that does one contender's work."""
+    command = [sys.executable, "-m", "benchmarks.duplicates", "--alone", *arguments]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def work_alone(who: str, file: str, *rest: str) -> None:
+    if who == "snuh":
+        ours(Path(file), load(rest[0]), (rest[1], float(rest[2])))
+    else:
+        theirs(Path(file), (int(rest[0]), float(rest[1])))
+    # Not from getrusage, which also remembers the process that started this one.
+    status = Path("/proc/self/status").read_text()
+    print(int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpora", nargs="*", default=["ng20", "agnews"])
+    parser.add_argument("--bits", nargs="*", type=int, default=[64])
+    parser.add_argument("--models", type=Path, help="a folder of models named CORPUS-BITS")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--growth", help="a corpus to take growing parts of")
+    parser.add_argument("--alone", nargs="*", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.alone:
+        work_alone(*chosen.alone)
+        return
+    start = time.perf_counter()
+    result: dict[str, Any] = {"machine": facts(), "rounds": chosen.rounds}
+    with tempfile.TemporaryDirectory() as folder:
+        result["comparisons"] = [
+            measure(name, chosen.models, bits=bits, rounds=chosen.rounds, folder=Path(folder))
+            for name in chosen.corpora
+            for bits in chosen.bits
+        ]
+    if chosen.growth:
+        model = load(chosen.models / f"{chosen.growth}-{chosen.bits[0]}")
+        rows, codes = encoded(model, read_texts(chosen.growth))
+        result["growth"] = {"corpus": chosen.growth} | growth(rows, codes, rounds=chosen.rounds)
+    print(f"{time.perf_counter() - start:.0f} s in all", file=sys.stderr)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
