@@ -256,30 +256,58 @@ def all_pair_distances(rows: Any, bits: np.ndarray, least: float) -> np.ndarray:
     return np.concatenate(distances)
 
 
-def growth(rows: Any, codes: np.ndarray, *, rounds: int) -> dict[str, Any]:
-    """Seconds and comparisons for growing parts of a corpus, and the exponent between neighbours."""
-    order = np.random.default_rng(0).permutation(len(codes))
+def growth(model: Any, texts: list[str], *, rounds: int) -> dict[str, Any]:
+    """Seconds and comparisons for growing numbers of documents, and the exponents between neighbours.
+
+    There are more mixed documents than real ones: each takes half of the words of two random real ones.
+    """
+    rng = np.random.default_rng(0)
+    rows, codes = encoded(model, texts)
+    order = rng.permutation(len(codes))
+    parts = [np.sort(order[: len(order) // share]) for share in (4, 2, 1)]
+    mixed = halves(rows, 8 * len(order), rng) + halves(rows, 8 * len(order), rng)
+    mixed_codes = model.encoder.encode(mixed)
+    sizes = [share * len(order) for share in (1, 2, 4, 8)]
+    return {
+        "threshold": 0.8,
+        "real": growth_table([(rows[part], codes[part]) for part in parts], rounds=rounds),
+        "mixed": growth_table(((mixed[:size], mixed_codes[:size]) for size in sizes), rounds=1),
+    }
+
+
+def halves(rows: Any, size: int, rng: np.random.Generator) -> Any:
+    some = rows[rng.integers(0, rows.shape[0], size)]
+    some.data *= rng.random(some.nnz) < 0.5
+    some.eliminate_zeros()
+    return some
+
+
+def growth_table(worlds: Iterable[tuple[Any, np.ndarray]], *, rounds: int) -> dict[str, Any]:
     table = []
-    for share in (4, 2, 1):
-        part = np.sort(order[: len(order) // share])
-        some, their_codes = rows[part], codes[part]
+    for rows, codes in worlds:
         radius = usual_radius(codes.shape[1] * 8)
+        found: list[Any] = []
 
-        def run(some: Any = some, codes: Any = their_codes, radius: int = radius) -> Any:
-            return find_duplicates(codes, some, radius=radius, threshold=0.8)
+        def run(rows: Any = rows, codes: Any = codes, radius: int = radius, found: Any = found) -> Any:
+            found.append(find_duplicates(codes, rows, radius=radius, threshold=0.8))
 
-        found, seconds = run(), processor_seconds({"run": run}, rounds=rounds)["run"]
+        seconds = processor_seconds({"run": run}, rounds=rounds)["run"]
         table.append(
             {
-                "documents": len(part),
+                "documents": len(codes),
                 "seconds": seconds,
-                "codes_compared": found.codes_compared,
-                "rows_compared": found.rows_compared,
-                "share_of_all_pairs": found.codes_compared / (len(part) * (len(part) - 1) / 2),
+                "codes_compared": found[-1].codes_compared,
+                "rows_compared": found[-1].rows_compared,
+                "share_of_all_pairs": found[-1].codes_compared / (len(codes) * (len(codes) - 1) / 2),
             }
         )
-    exponents = [float(np.log2(b["seconds"] / a["seconds"])) for a, b in pairwise(table)]
-    return {"threshold": 0.8, "parts": table, "exponents_of_seconds": exponents}
+        print(table[-1], file=sys.stderr, flush=True)
+    counts = ("seconds", "codes_compared", "rows_compared")
+    exponents = {
+        name: [round(float(np.log2(after[name] / before[name])), 2) for before, after in pairwise(table)]
+        for name in counts
+    }
+    return {"parts": table, "exponents": exponents}
 
 
 def measure(name: str, models: Path, *, bits: int, rounds: int, folder: Path) -> dict[str, Any]:
@@ -382,8 +410,8 @@ def main() -> None:
         ]
     if chosen.growth:
         model = load(chosen.models / f"{chosen.growth}-{chosen.bits[0]}")
-        rows, codes = encoded(model, read_texts(chosen.growth))
-        result["growth"] = {"corpus": chosen.growth} | growth(rows, codes, rounds=chosen.rounds)
+        grown = growth(model, read_texts(chosen.growth), rounds=chosen.rounds)
+        result["growth"] = {"corpus": chosen.growth} | grown
     print(f"{time.perf_counter() - start:.0f} s in all", file=sys.stderr)
     print(json.dumps(result, indent=2))
 

@@ -28,17 +28,18 @@ def first_equals(
 def _hash_documents(codes, indptr, indices, data, groups):  # type: ignore[no-untyped-def]
     hashes = np.empty(codes.shape[0], dtype=np.uint64)
     for doc in range(codes.shape[0]):
-        value = _mixed(np.uint64(groups[doc]))
+        value = mixed(np.uint64(groups[doc]))
         for word in codes[doc]:
-            value = _mixed(value ^ word)
+            value = mixed(value ^ word)
         for p in range(indptr[doc], indptr[doc + 1]):
-            value = _mixed(value ^ (np.uint64(indices[p]) << np.uint64(32) | np.uint64(data[p])))
+            value = mixed(value ^ (np.uint64(indices[p]) << np.uint64(32) | np.uint64(data[p])))
         hashes[doc] = value
     return hashes
 
 
 @compiled()
-def _mixed(value):  # type: ignore[no-untyped-def]
+def mixed(value):  # type: ignore[no-untyped-def]
+    """Return a hash of 64 bits."""
     # Multiply by an odd number and fold the high half down, twice: every bit in reaches every bit out.
     value = (value + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)

@@ -12,6 +12,7 @@ from snuh.duplicates.distinct import Distinct, find_distinct
 from snuh.duplicates.leaders import elect
 from snuh.duplicates.result import Duplicates
 from snuh.duplicates.signs import Signs, part_signs, word_signs
+from snuh.duplicates.splitting import split_signs
 from snuh.duplicates.target import drop_most_similar, strictest_enough
 from snuh.errors import InputError
 from snuh.features.matrix import check_matrix, unit_rows
@@ -110,7 +111,10 @@ def _cheapest_signs(distinct: Distinct, *, bits: int, radius: int, cosine: float
         choices.append(part_signs(packed, radius=radius))
     if distinct.groups.any():
         choices = [signs.within(distinct.groups) for signs in choices]
-    return min(choices, key=lambda signs: signs.work)
+    cheapest = min(choices, key=lambda signs: signs.work)
+    if cheapest is not choices[0]:
+        return cheapest
+    return split_signs(cheapest, distinct.rows, distinct.reach, cosine=cosine)
 
 
 def _weigh(rows: Rows, measure: Measure) -> Rows:
