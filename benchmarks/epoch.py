@@ -79,7 +79,7 @@ def main() -> None:
 def products(fast: TreeObjective) -> None:
     """The decoder's products of an epoch, on arrays of the same sizes and layout."""
     z = torch.randn(BATCH, fast.settings.bits)
-    embedding = fast.embedding.detach()
+    embedding = fast.words.embedding.detach()
     by_logit = torch.randn(BATCH, len(embedding))
     for _ in range(fast.steps):
         z @ embedding.t()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -163,5 +164,8 @@ def _matrix_rows(source: MatrixSource) -> tuple[sparse.csr_matrix, sparse.csr_ma
 
 
 def _versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")}
-    return {"snuh": __version__, "python": platform.python_version(), **packages}
+    packages = ["numpy", "scipy", "scikit-learn"]
+    if "torch" in sys.modules:  # some methods do without
+        packages.append("torch")
+    versions = {name: version(name) for name in packages}
+    return {"snuh": __version__, "python": platform.python_version(), **versions}

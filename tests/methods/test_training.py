@@ -98,7 +98,7 @@ def test_epochs_of_dead_codes_never_count_towards_stopping() -> None:
     encoders = [dead_encoder()] * 6 + [topic_encoder(0.2), topic_encoder(0.9)]
     result = train(Course(encoders), plan(8, 1), score=score(), rng=rng())
     assert result.best_epoch == 8
-    assert result.alive
+    assert result.score.alive
     assert [report.alive for report in result.history] == [False] * 6 + [True] * 2
 
 
@@ -110,7 +110,7 @@ def test_living_codes_beat_dead_ones_whatever_the_score() -> None:
 
 def test_codes_that_stay_dead_are_reported_as_dead() -> None:
     result = train(Course([dead_encoder()] * 3), plan(3, 1), score=score(), rng=rng())
-    assert not result.alive
+    assert not result.score.alive
     assert result.stopped == "epochs"
 
 

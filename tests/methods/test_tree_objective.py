@@ -78,8 +78,8 @@ def dense_twin(fast: TreeObjective) -> DenseSNUH:
             part = weight[:, 2 * BITS :].t()
             twin.pair.weight.copy_(torch.cat([part, part], dim=1))
             twin.pair.bias.copy_(2 * bias[2 * BITS :])  # the fast one adds it for each of the two documents
-        twin.decoder.weight.copy_(fast.embedding.detach())
-        twin.decoder.bias.copy_(fast.word_bias.detach())
+        twin.decoder.weight.copy_(fast.words.embedding.detach())
+        twin.decoder.bias.copy_(fast.words.bias.detach())
     return twin
 
 
@@ -110,8 +110,8 @@ def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: 
     torch.testing.assert_close(fast.weight.grad[:, BITS : 2 * BITS], twin.deviation.weight.grad.t(), **close)
     torch.testing.assert_close(fast.bias.grad[:BITS], twin.mean.bias.grad, **close)
     torch.testing.assert_close(fast.bias.grad[BITS : 2 * BITS], twin.deviation.bias.grad, **close)
-    torch.testing.assert_close(fast.embedding.grad, twin.decoder.weight.grad, **close)
-    torch.testing.assert_close(fast.word_bias.grad, twin.decoder.bias.grad, **close)
+    torch.testing.assert_close(fast.words.embedding.grad, twin.decoder.weight.grad, **close)
+    torch.testing.assert_close(fast.words.bias.grad, twin.decoder.bias.grad, **close)
     if correlation == "encoder":
         # The dense encoder has one weight for each place of the pair; the fast one their sum.
         both = twin.pair.weight.grad[:, :TERMS] + twin.pair.weight.grad[:, TERMS:]
@@ -248,11 +248,8 @@ def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -
     def explained(codes_of: np.ndarray, words_of: np.ndarray) -> float:
         z = fast.posterior(fast.X[codes_of]).mu.detach()
         words = torch.from_numpy(fast.X[words_of].toarray() > 0)
-        return float(
-            (words * torch.log_softmax(z @ fast.embedding.detach().t() + fast.word_bias.detach(), dim=1))
-            .sum(1)
-            .mean()
-        )
+        logits = z @ fast.words.embedding.detach().t() + fast.words.bias.detach()
+        return float((words * torch.log_softmax(logits, dim=1)).sum(1).mean())
 
     own, rest = batch.documents[:half], batch.documents[half:]
     assert parts["words"].item() == pytest.approx(-explained(own, own), rel=1e-5)

@@ -91,6 +91,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     words = "" if summary["terms"] is None else f", {summary['terms']:,} words"
     ends = {"patience": "no longer improving", "epochs": "all of them", "interrupted": "interrupted"}
     ended = ends.get(summary["stopped"], summary["stopped"])
+    epochs = f"{summary['epochs']} ({ended}), the best is {summary['best_epoch']}"
     codes = "alive" if summary["alive"] else "dead: nearly all documents share one code"
     if "distinct_codes" in summary:
         codes += f", {summary['distinct_codes']:,} distinct"
@@ -98,7 +99,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         ("model", summary["model"]),
         ("method", f"{summary['method']}, {summary['bits']} bits, seed {summary['seed']}"),
         ("documents", f"{summary['documents']:,} for training{words}"),
-        ("epochs", f"{summary['epochs']} ({ended}), the best is {summary['best_epoch']}"),
+        *([("epochs", epochs)] if summary["epochs"] else []),
         ("score", f"{summary['score']:.4f} (similarity of held-out documents to what their codes find)"),
         ("codes", codes),
         ("seconds", f"{summary['seconds']:.1f}"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from snuh.codes import check_bits
 from snuh.encoder import Encoder
-from snuh.errors import InputError
+from snuh.errors import InputError, suggest
 from snuh.features.matrix import check_matrix, unit_rows
+from snuh.methods.limits import Limit
 from snuh.methods.lsa import LSA, fit_lsa
+from snuh.methods.result import Score, TrainingResult
 from snuh.methods.selection import HeldOutScore
-from snuh.methods.training import TrainingResult
 from snuh.metrics import code_health
 from snuh.progress import OnProgress, stage_callback
 
@@ -40,19 +42,30 @@ class TrainingData:
 
     X: sparse.csr_matrix
     lsa: LSA
-    score: HeldOutScore
+    score: Callable[[Encoder], Score]
 
 
 # scikit-learn has no type stubs.
+@dataclass(kw_only=True, eq=False, repr=False)
 class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the methods: `fit(X)` learns `encoder_`, `transform(X)` gives packed codes (docs, bits / 8)."""
+    """Base of the methods: `fit(X)` learns `encoder_`, `transform(X)` gives packed codes (docs, bits / 8).
 
-    n_bits: int
-    seed: int
+    A method is a dataclass, its fields are its parameters; those with a limit or choices are checked.
+    """
+
+    n_bits: int = 64  # length of the codes
+    seed: int = 0  # of everything random
+
+    limits: ClassVar[Mapping[str, Limit]] = {"seed": Limit(whole=True, below=2**32)}
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = {}
 
     def check_parameters(self) -> None:
         """Raise InputError where a parameter has no usable value; `fit` does so before any work."""
         check_bits(self.n_bits)
+        for name, limit in self.limits.items():
+            limit.check(name, getattr(self, name))
+        for name, known in self.choices.items():
+            _check_choice(name, getattr(self, name), known)
 
     def _check_size(self, docs: int) -> None:
         """Raise InputError where there are too few documents for the parameters."""
@@ -67,6 +80,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y: object = None,
         *,
         X_val: Any = None,
+        score: Callable[[Encoder], Score] | None = None,
         on_progress: OnProgress | None = None,
     ) -> Self:
         """Learn codes from feature rows; labels are never used.
@@ -75,6 +89,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X: sparse or dense rows, one a document; TF-IDF as it comes.
             y: ignored, here for scikit-learn.
             X_val: rows held out to choose the epoch; without them a random part of X is.
+            score: what chooses the epoch instead of the usual score, which sees no labels.
             on_progress: told about every stage and epoch.
         """
         self.check_parameters()
@@ -85,6 +100,8 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         _check_distinct(unit)
         held = None if X_val is None else unit_rows(self._checked_rows(X_val, reset=False))
         data = self._training_data(unit, held, on_progress)
+        if score is not None:
+            data = replace(data, score=score)
         result = self._train(data, on_progress)
         self.encoder_ = replace(result.encoder, unit_rows=True)
         self.decoder_ = result.decoder
@@ -96,8 +113,8 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "epochs": len(result.history),
             "best_epoch": result.best_epoch,
             "stopped": result.stopped,
-            "score": result.score,
-            "alive": result.alive,
+            "score": result.score.value,
+            "alive": result.score.alive,
             "distinct_codes": health.distinct_codes,
             "ones_share": [round(share, 3) for share in health.ones_share],
             "seconds": round(time.perf_counter() - started, 3),
@@ -141,11 +158,22 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _check_choice(name: str, value: object, known: tuple[object, ...]) -> None:
+    if value in known and isinstance(value, type(known[0])):
+        return
+    if isinstance(known[0], bool):
+        raise InputError(f"{name} must be true or false, got {value!r}")
+    options = [str(option) for option in known]
+    raise InputError(
+        f'{name} must be one of {", ".join(options)}, got "{value}"{suggest(str(value), options)}'
+    )
+
+
 def _warn_of_dead_codes(result: TrainingResult) -> None:
     advice = "try a smaller beta or more epochs, or check that the documents share words"
-    if not result.alive:
+    if not result.score.alive:
         problem = "the codes are dead: they hardly tell documents apart"
-    elif not result.history[-1].alive:
+    elif result.history and not result.history[-1].alive:
         problem = f"the codes died in training, those of epoch {result.best_epoch} are kept"
     else:
         return

@@ -141,12 +141,13 @@ class _WordLogLikelihood(torch.autograd.Function):
 
 def _gradient_array(parameter: Tensor, lent: Tensor | None) -> Tensor:
     """Return the lent array, or a new one where it is in use as the gradient of an earlier pass."""
-    return torch.empty_like(parameter) if lent is None or parameter.grad is not None else lent
+    is_in_use = parameter.is_leaf and parameter.grad is not None
+    return torch.empty_like(parameter) if lent is None or is_in_use else lent
 
 
 def _hand_over(gradient: Tensor, parameter: Tensor) -> Tensor | None:
     """Make it the parameter's gradient itself: given back to autograd, a lent array would be copied."""
-    if parameter.grad is not None or not parameter.is_leaf:
+    if not parameter.is_leaf or parameter.grad is not None:
         return gradient
     parameter.grad = gradient
     return None

@@ -7,8 +7,6 @@ precision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -17,19 +15,12 @@ from snuh.codes import count_distances, hamming_blocks
 from snuh.encoder import Encoder
 from snuh.graph import group_equal_rows
 from snuh.methods.lsa import LSA
+from snuh.methods.result import Score
 from snuh.metrics import DistanceCounts, code_health, expected_precision
 
 QUERIES = 1_000
 DATABASE = 20_000
 TOP = 100
-
-
-@dataclass(frozen=True)
-class Score:
-    """The held-out score of an encoder, and whether its codes tell documents apart at all."""
-
-    value: float
-    alive: bool
 
 
 class HeldOutScore:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,12 @@ from torch import Tensor
 
 from snuh.encoder import Encoder
 from snuh.errors import InputError, SnuhError
-from snuh.methods.selection import HeldOutScore, Score
+from snuh.methods.result import Score, Stopped, TrainingResult
 from snuh.progress import EpochReport, OnProgress, Progress
 
 logger = logging.getLogger(__name__)
 
 Batch = TypeVar("Batch")
-Stopped = Literal["patience", "epochs", "interrupted", "diverged"]
 MAX_RECOVERIES = 3
 
 
@@ -69,19 +68,6 @@ class TrainingPlan:
 
 
 @dataclass(frozen=True)
-class TrainingResult:
-    """The best encoder by held-out score, and how training went."""
-
-    encoder: Encoder
-    decoder: npt.NDArray[np.float32] | None
-    score: float
-    alive: bool
-    best_epoch: int
-    stopped: Stopped
-    history: list[EpochReport]
-
-
-@dataclass(frozen=True)
 class _Best:
     """The best epoch so far."""
 
@@ -95,7 +81,7 @@ class _Best:
 class _Run(Generic[Batch]):
     objective: Objective[Batch]
     plan: TrainingPlan
-    score: HeldOutScore
+    score: Callable[[Encoder], Score]
     rng: np.random.Generator
     on_progress: OnProgress | None
     history: list[EpochReport] = field(default_factory=list)
@@ -197,7 +183,7 @@ def train(
     objective: Objective[Batch],
     plan: TrainingPlan,
     *,
-    score: HeldOutScore,
+    score: Callable[[Encoder], Score],
     rng: np.random.Generator,
     on_progress: OnProgress | None = None,
 ) -> TrainingResult:
@@ -220,12 +206,4 @@ def train(
     if run.best is None:
         raise InputError(f"epochs must be at least 1, got {plan.epochs}")
     best = run.best
-    return TrainingResult(
-        best.encoder,
-        best.decoder,
-        best.score.value,
-        best.score.alive,
-        best.epoch + 1,
-        stopped,
-        run.history,
-    )
+    return TrainingResult(best.encoder, best.score, stopped, best.decoder, best.epoch + 1, run.history)

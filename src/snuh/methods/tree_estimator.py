@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
-import torch
 from scipy import sparse
 
 from snuh.encoder import Encoder
-from snuh.errors import InputError, suggest
+from snuh.errors import InputError
 from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
-from snuh.methods.estimator import HashingEstimator, TrainingData
+from snuh.methods.gradient import GradientHasher, Start
 from snuh.methods.limits import Limit
-from snuh.methods.training import TrainingPlan, TrainingResult, train
 from snuh.methods.tree_objective import Correlation, Edges, TreeObjective, TreeSettings
-from snuh.progress import OnProgress, stage_callback
+from snuh.progress import stage_callback
 from snuh.trees import Sampler, sample_edges
 
-CHOICES = {
-    "sampler": ("depth-first", "star"),
-    "affinity": ("constant", "gaussian"),
-    "correlation": ("encoder", "optimum", "prior", "none"),
-    "threshold": ("half", "median"),
-}
-FEWEST_EPOCHS, MOST_EPOCHS = 12, 60  # where the epochs are not given
 MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
 
 
@@ -41,12 +31,27 @@ class Additions:
     refresh: float = 0.0  # share of the epochs after which the graph is built anew, with the learnt means
 
 
-class TreeHasher(HashingEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeHasher(GradientHasher):
     """Base of the methods whose documents are correlated along forests of a neighbour graph."""
 
-    usual_steps: ClassVar[int]  # of training, where the epochs are not given
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]]  # where a parameter is None; between them by log2
+    neighbors: int = 20  # K, neighbours of a document in the graph
+    trees: int = 20  # M, spanning forests
+    sampler: Sampler = "depth-first"  # "star": the printed Algorithm 2
+    alpha: float = 0.1  # how much the next neighbour of a tree is drawn at random
+    affinity: Literal["constant", "gaussian"] = "constant"  # "gaussian": Eq. (5)
+    sigma: float = 1.0  # width of the Gaussian affinity
+    strength: float = 0.99  # lambda, prior correlation of neighbours
+    tau: float = 0.1  # slope of the sigmoid of the means
+    beta: float | None = None  # weight of all divergences; None: by the length of the codes
+    correlation: Correlation = "encoder"  # "prior": SNUH_prior, "none": SNUH_ind
+    word_dropout: float | None = 0.0  # share of words hidden from the encoder in a step
+    warmup: float = 3.0  # epochs over which beta grows
+    init_range: float = 0.05  # weights start uniform within +- this
+    threshold: Literal["half", "median"] = "half"  # where a mean becomes a 1
+
     limits: ClassVar[Mapping[str, Limit]] = {
+        **GradientHasher.limits,
         "neighbors": Limit(above=0, whole=True),
         "trees": Limit(above=0, whole=True),
         "alpha": Limit(above=0),
@@ -57,52 +62,18 @@ class TreeHasher(HashingEstimator):
         "word_dropout": Limit(below=1),
         "warmup": Limit(),
         "init_range": Limit(),
-        "batch_size": Limit(above=0, whole=True),
-        "learning_rate": Limit(above=0, optional=True),
-        "epochs": Limit(above=0, whole=True, optional=True),
-        "patience": Limit(above=0, whole=True),
-        "clip": Limit(above=0),
-        "seed": Limit(whole=True, below=2**32),
     }
-    neighbors: int
-    trees: int
-    sampler: Sampler
-    alpha: float
-    affinity: Literal["constant", "gaussian"]
-    sigma: float
-    strength: float
-    tau: float
-    beta: float | None
-    correlation: Correlation
-    word_dropout: float | None
-    warmup: float
-    init_range: float
-    threshold: Literal["half", "median"]
-    batch_size: int
-    learning_rate: float | None
-    decay: bool
-    epochs: int | None
-    patience: int
-    clip: float
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = {
+        **GradientHasher.choices,
+        "sampler": get_args(Sampler),
+        "affinity": ("constant", "gaussian"),
+        "correlation": get_args(Correlation),
+        "threshold": ("half", "median"),
+    }
 
     @abstractmethod
     def _additions(self) -> Additions:
         """What the method adds to the paper's graph and objective."""
-
-    def check_parameters(self) -> None:
-        """Raise InputError where a parameter has no usable value."""
-        super().check_parameters()
-        for name, known in CHOICES.items():
-            value = getattr(self, name)
-            if value not in known:
-                options = ", ".join(known)
-                raise InputError(
-                    f'{name} must be one of {options}, got "{value}"{suggest(str(value), known)}'
-                )
-        for name, limit in self.limits.items():
-            limit.check(name, getattr(self, name))
-        if not isinstance(self.decay, bool):
-            raise InputError(f"decay must be true or false, got {self.decay!r}")
 
     def _check_size(self, docs: int) -> None:
         if docs <= self.neighbors:
@@ -111,10 +82,8 @@ class TreeHasher(HashingEstimator):
                 "add documents or set neighbors lower"
             )
 
-    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
-        rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
-        additions = self._additions()
-        epochs = self._epochs(data.X.shape[0])
+    def _objective(self, start: Start) -> TreeObjective:
+        X, additions = start.data.X, self._additions()
         settings = TreeSettings(
             bits=self.n_bits,
             tau=self.tau,
@@ -122,68 +91,38 @@ class TreeHasher(HashingEstimator):
             correlation=self.correlation,
             neighbor_words=additions.neighbor_words,
             word_dropout=self._chosen("word_dropout"),
-            refresh=max(1, round(additions.refresh * epochs)) if additions.refresh else 0,
+            refresh=max(1, round(additions.refresh * start.epochs)) if additions.refresh else 0,
             warmup=self.warmup,
             init_range=self.init_range,
             threshold=self.threshold,
             batch=int(self.batch_size),
         )
-        beside = [DensePart(data.lsa.unit_values(data.X), 0.5)] if additions.graph_of_lsa else []
+        beside = [DensePart(start.data.lsa.unit_values(X), 0.5)] if additions.graph_of_lsa else []
 
         def new_edges(encoder: Encoder) -> Edges:
-            return self._sample_edges(data.X, _with_means(beside, encoder, data.X), rng, on_progress)
+            return self._sample_edges(X, _with_means(beside, encoder, X), start)
 
-        objective = TreeObjective(
-            data.X,
-            self._sample_edges(data.X, beside, rng, on_progress),
+        return TreeObjective(
+            X,
+            self._sample_edges(X, beside, start),
             settings,
-            generator=torch.Generator().manual_seed(int(self.seed)),
+            generator=start.generator,
             new_edges=new_edges if additions.refresh else None,
         )
-        plan = TrainingPlan(
-            epochs=epochs,
-            patience=int(self.patience),
-            learning_rate=self._chosen("learning_rate"),
-            decay=self.decay,
-            clip=self.clip,
-        )
-        return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress)
 
-    def _chosen(self, name: str) -> float:
-        """A parameter as given, or what its table says for codes of this length."""
-        given = getattr(self, name)
-        if given is not None:
-            return float(given)
-        table = self.by_bits[name]
-        return float(np.interp(np.log2(self.n_bits), np.log2(list(table)), list(table.values())))
-
-    def _epochs(self, docs: int) -> int:
-        """The epochs as given, or those that make the method's usual number of steps, within bounds."""
-        if self.epochs is not None:
-            return int(self.epochs)
-        steps = math.ceil(docs / self.batch_size)
-        return int(np.clip(round(self.usual_steps / steps), FEWEST_EPOCHS, MOST_EPOCHS))
-
-    def _sample_edges(
-        self,
-        X: sparse.csr_matrix,
-        beside: list[DensePart],
-        rng: np.random.Generator,
-        on_progress: OnProgress | None,
-    ) -> Edges:
+    def _sample_edges(self, X: sparse.csr_matrix, beside: list[DensePart], start: Start) -> Edges:
         if self.correlation == "none" and not self._additions().neighbor_words:
             nothing = np.zeros(0, dtype=np.float32)
             return Edges(np.zeros((0, 2), dtype=np.int32), nothing, nothing)
-        found = nearest_neighbors(
-            X, k=int(self.neighbors), beside=beside, on_progress=stage_callback(on_progress, "graph")
-        )
+        report = stage_callback(start.on_progress, "graph")
+        found = nearest_neighbors(X, k=int(self.neighbors), beside=beside, on_progress=report)
         merged = sample_edges(
             found.adjacency(),
             trees=int(self.trees),
             alpha=self.alpha,
             sampler=self.sampler,
-            rng=rng,
-            on_progress=stage_callback(on_progress, "trees"),
+            rng=start.rng,
+            on_progress=stage_callback(start.on_progress, "trees"),
         )
         affinity = np.ones_like(merged.similarity)
         if self.affinity == "gaussian":

@@ -41,8 +41,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Encoder, Layer
+from snuh.methods.decoder import WordDecoder
 from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
-from snuh.methods.layers import DecoderArrays, WordSets, sparse_linear, word_log_likelihood, word_sets
+from snuh.methods.layers import WordSets, sparse_linear, word_sets
 
 Correlation = Literal["encoder", "optimum", "prior", "none"]
 """Where documents are correlated, and from where gamma comes.
@@ -153,16 +154,12 @@ class TreeObjective:
         # One matrix for mean, deviation and correlation, so that one sparse product makes them all.
         self.weight = self._uniform(terms, outputs)
         self.bias = self._uniform(outputs)
-        self.embedding = self._uniform(terms, bits)
-        self.word_bias = _log_frequencies(X)
-        # Arrays that every step works in.
-        self._weight_gradient = torch.empty_like(self.weight)
-        logits = torch.empty((settings.batch, terms))
-        self._decoder_arrays = DecoderArrays(logits, torch.empty_like(self.embedding))
+        self.words = WordDecoder(
+            X, bits, documents=settings.batch, init_range=settings.init_range, generator=generator
+        )
+        self._weight_gradient = torch.empty_like(self.weight)  # an array that every step works in
         self._balance_bits()
-        self.parameters = [self.weight, self.bias, self.embedding, self.word_bias]
-        for parameter in self.parameters:
-            parameter.requires_grad_()
+        self.parameters = [self.weight.requires_grad_(), self.bias.requires_grad_(), *self.words.parameters]
 
     def _uniform(self, *shape: int) -> Tensor:
         size = self.settings.init_range
@@ -247,8 +244,7 @@ class TreeObjective:
 
     def _log_likelihood(self, mu: Tensor, sigma: Tensor, words: WordSets) -> Tensor:
         z = mu + sigma * torch.randn(mu.shape, generator=self.generator)
-        lent = self._decoder_arrays if len(z) <= len(self._decoder_arrays.logits) else None
-        return word_log_likelihood(z, self.embedding, self.word_bias, words, lent=lent)
+        return self.words.log_likelihood(z, words)
 
     def _edge_terms(self, first: Posterior, second: Posterior, prior: Tensor) -> Tensor:
         """KL_ij - KL_i - KL_j of each edge and bit."""
@@ -274,13 +270,4 @@ class TreeObjective:
 
     def decoder(self) -> npt.NDArray[np.float32]:
         """The word embedding E (terms, bits) as it is now, as an array of its own."""
-        return self.embedding.detach().numpy().copy()
-
-
-def _log_frequencies(X: sparse.csr_matrix) -> Tensor:
-    """The decoder's bias at the start: each word as likely as it is in the corpus, whatever the code.
-
-    The bits then have to explain only what is particular about a document, from the first step on.
-    """
-    present = np.bincount(X.indices[X.data > 0], minlength=X.shape[1])
-    return torch.from_numpy(np.log((present + 1.0) / X.shape[0])).float()
+        return self.words.array()

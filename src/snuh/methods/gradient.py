@@ -1,0 +1,87 @@
+"""What the methods share that learn by gradient steps: how long, how fast, and when to stop."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from snuh.methods.estimator import HashingEstimator, TrainingData
+from snuh.methods.limits import Limit
+from snuh.methods.result import TrainingResult
+from snuh.methods.training import Objective, TrainingPlan, train
+from snuh.progress import OnProgress
+
+FEWEST_EPOCHS, MOST_EPOCHS = 12, 60  # where the epochs are not given
+
+
+@dataclass(frozen=True)
+class Start:
+    """What an objective is made from."""
+
+    data: TrainingData
+    epochs: int
+    rng: np.random.Generator  # of NumPy's part
+    generator: torch.Generator  # of PyTorch's part
+    on_progress: OnProgress | None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GradientHasher(HashingEstimator):
+    """Base of the methods that minimise an `Objective` with the loop of `training`."""
+
+    batch_size: int = 128  # documents in a step
+    learning_rate: float | None = None  # of Adam, at the start; None: by the length of the codes
+    decay: bool = True  # learning rate falls linearly to 0 over the epochs
+    epochs: int | None = None  # at most; None: the method's usual number of steps, from 12 to 60 epochs
+    patience: int = 10  # epochs without a better held-out score
+    clip: float = 10.0  # largest norm of a gradient
+
+    usual_steps: ClassVar[int] = 2_000  # of training, where the epochs are not given
+    by_bits: ClassVar[Mapping[str, Mapping[int, float]]]  # where a parameter is None; between them by log2
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **HashingEstimator.limits,
+        "batch_size": Limit(above=0, whole=True),
+        "learning_rate": Limit(above=0, optional=True),
+        "epochs": Limit(above=0, whole=True, optional=True),
+        "patience": Limit(above=0, whole=True),
+        "clip": Limit(above=0),
+    }
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"decay": (True, False)}
+
+    @abstractmethod
+    def _objective(self, start: Start) -> Objective[Any]:
+        """Return what is minimised."""
+
+    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
+        generator = torch.Generator().manual_seed(int(self.seed))
+        plan = TrainingPlan(
+            epochs=self._epochs(data.X.shape[0]),
+            patience=int(self.patience),
+            learning_rate=self._chosen("learning_rate"),
+            decay=self.decay,
+            clip=self.clip,
+        )
+        objective = self._objective(Start(data, plan.epochs, rng, generator, on_progress))
+        return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress)
+
+    def _chosen(self, name: str) -> float:
+        """A parameter as given, or what its table says for codes of this length."""
+        given = getattr(self, name)
+        if given is not None:
+            return float(given)
+        table = self.by_bits[name]
+        return float(np.interp(np.log2(self.n_bits), np.log2(list(table)), list(table.values())))
+
+    def _epochs(self, docs: int) -> int:
+        """The epochs as given, or those that make the method's usual number of steps, within bounds."""
+        if self.epochs is not None:
+            return int(self.epochs)
+        steps = math.ceil(docs / self.batch_size)
+        return int(np.clip(round(self.usual_steps / steps), FEWEST_EPOCHS, MOST_EPOCHS))
