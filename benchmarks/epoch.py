@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.graph import nearest_neighbors
-from snuh.methods.training import gradient_norm
+from snuh.methods.training import Objective, gradient_norm
 from snuh.methods.tree_objective import Edges, TreeObjective, TreeSettings
 from snuh.trees import sample_edges
 
@@ -59,7 +60,7 @@ def main() -> None:
     dense = DenseSNUH(X.shape[1], chosen.bits, tau=0.1, beta=0.05, correlation="encoder")
     contenders: dict[str, Callable[[], None]] = {
         "products": lambda: products(fast),
-        "fast": fast_epoch(fast, rng),
+        "fast": one_epoch(fast, rng),
         "dense": dense_steps(dense, fast, rng),
     }
     middle = median_seconds(contenders, rounds=chosen.rounds)
@@ -87,17 +88,18 @@ def products(fast: TreeObjective) -> None:
         by_logit.t() @ z
 
 
-def fast_epoch(fast: TreeObjective, rng: np.random.Generator) -> Callable[[], None]:
-    optimizer = torch.optim.Adam(fast.parameters, lr=1e-3, fused=True)
+def one_epoch(objective: Objective[Any], rng: np.random.Generator) -> Callable[[], None]:
+    """The steps of an epoch, as the training loop takes them."""
+    optimizer = torch.optim.Adam(objective.parameters, lr=1e-3, fused=True)
 
     def run() -> None:
-        for batch in fast.batches(rng, epoch=0):
-            loss = sum(fast.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
+        for batch in objective.batches(rng, epoch=0):
+            loss = sum(objective.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            norm = gradient_norm([parameter.grad for parameter in fast.parameters])
+            norm = gradient_norm([p.grad for p in objective.parameters if p.grad is not None])
             if norm > CLIP:
-                torch.nn.utils.clip_grads_with_norm_(fast.parameters, CLIP, torch.tensor(norm))
+                torch.nn.utils.clip_grads_with_norm_(objective.parameters, CLIP, torch.tensor(norm))
             optimizer.step()
 
     return run

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from snuh.codes import pack, unpack
-from snuh.encoder import Encoder, Layer
+from snuh.encoder import Activation, Encoder, Layer
 from snuh.errors import InputError
 
 
@@ -40,6 +40,7 @@ def test_values_are_the_layers_one_after_the_other() -> None:
         ("relu", [0, 0, 2]),
         ("tanh", np.tanh([-2, 0, 2])),
         ("sigmoid", [0.1192029, 0.5, 0.8807971]),
+        ("cos", [-0.4161468, 1, -0.4161468]),
     ],
 )
 def test_activations_are_their_textbook_functions(activation: str, expected: list[float]) -> None:
@@ -56,6 +57,23 @@ def test_a_bit_is_set_only_above_its_threshold() -> None:
     encoder = Encoder((Layer(np.eye(8), np.zeros(8)),), np.full(8, 0.5))
     codes = encoder.encode(np.array([[0.4, 0.5, 0.6, 0, 1, -1, 0.5, 0.7]]))
     assert unpack(codes).tolist() == [[False, False, True, False, True, False, False, True]]
+
+
+@pytest.mark.parametrize("activation", ["identity", "relu", "tanh", "sigmoid", "cos"])
+def test_margins_are_above_zero_where_the_bit_is_set(activation: Activation) -> None:
+    first, second = small_encoder().layers
+    encoder = Encoder((first, Layer(second.weight, second.bias, activation)), np.full(16, 0.4))
+    X = sparse_rows(200)
+    margins = encoder.margins(X)
+    decided = np.abs(encoder.values(X) - 0.4) > 1e-6  # float32 may put the rest on either side
+    assert decided.mean() > 0.99
+    np.testing.assert_array_equal((margins > 0)[decided], unpack(encoder.encode(X))[decided])
+
+
+def test_margins_of_a_cosine_are_its_distance_to_the_threshold() -> None:
+    encoder = Encoder((Layer(np.eye(8), np.zeros(8), "cos"),), np.full(8, 0.25))
+    inputs = np.array([[-3, 0, 1.2, 1.4, 3, 6.2, 9, 12.6]])
+    np.testing.assert_allclose(encoder.margins(inputs), np.cos(inputs) - 0.25, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_array, sp.csr_array, np.asarray])
@@ -129,7 +147,7 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(InputError, match="weights must be finite"):
         Layer(np.full((4, 8), np.inf), np.zeros(8))
     with pytest.raises(
-        InputError, match="activation must be one of identity, relu, tanh, sigmoid, got 'gelu'"
+        InputError, match="activation must be one of identity, relu, tanh, sigmoid, cos, got 'gelu'"
     ):
         Layer(np.zeros((4, 8)), np.zeros(8), "gelu")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="at least one layer"):

@@ -13,7 +13,7 @@ from snuh.codes import check_bits, pack
 from snuh.errors import InputError
 from snuh.features.matrix import unit_rows
 
-Activation = Literal["identity", "relu", "tanh", "sigmoid"]
+Activation = Literal["identity", "relu", "tanh", "sigmoid", "cos"]
 Floats: TypeAlias = NDArray[np.float32]
 # A scipy sparse matrix or array, or anything NumPy turns into a 2-D array; scipy has no type stubs.
 Rows: TypeAlias = Any
@@ -40,6 +40,7 @@ _ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
     "relu": _relu,
     "tanh": np.tanh,
     "sigmoid": _sigmoid,
+    "cos": np.cos,
 }
 
 
@@ -65,6 +66,11 @@ class Layer:
             raise InputError(f"activation must be one of {known}, got {self.activation!r}")
         _check_finite(self.weight, "weights")
         _check_finite(self.bias, "biases")
+
+    @property
+    def ascends(self) -> bool:
+        """Whether a larger input never makes a smaller output, so that one input is where a bit turns."""
+        return self.activation != "cos"
 
     def __call__(self, X: Rows) -> Floats:
         """Map rows (documents, inputs), sparse or dense, to (documents, outputs)."""
@@ -122,9 +128,12 @@ class Encoder:
     def margins(self, X: Rows) -> NDArray[np.float64]:
         """Return how far each bit is above (set) or below its threshold before the last activation.
 
-        Activations flatten out; these (documents, bits) go on telling a sure bit from a surer one.
+        Activations flatten out; these (documents, bits) go on telling a sure bit from a surer one. After an
+        activation that goes up and down, a bit is the surer the further its output is from the threshold.
         """
         last = self.layers[-1]
+        if not last.ascends:
+            return self.values(X).astype(np.float64) - self.threshold
         linear = replace(self, layers=(*self.layers[:-1], replace(last, activation="identity")))
         return linear.values(X) - inverse(last.activation, self.threshold)
 
@@ -192,7 +201,7 @@ class Encoder:
 
 
 def inverse(activation: Activation, value: Floats) -> NDArray[np.float64]:
-    """Return the input at which the activation reaches a value, infinite where it never does."""
+    """Return the input at which an activation that ascends reaches a value, infinite where it never does."""
     v = value.astype(np.float64)
     with np.errstate(divide="ignore"):
         if activation == "sigmoid":

@@ -103,6 +103,15 @@ class Kinds:
     first: npt.NDArray[np.int64]  # (kinds,) in ascending order
     previous: npt.NDArray[np.int64]  # (rows,), -1 for the first of a kind
 
+    @property
+    def kind(self) -> npt.NDArray[np.int64]:
+        """The kind of every row (rows,)."""
+        kind = np.empty(len(self.previous), dtype=np.int64)
+        kind[self.first] = np.arange(len(self.first))
+        for row in np.flatnonzero(self.previous >= 0):
+            kind[row] = kind[self.previous[row]]
+        return kind
+
 
 def group_equal_rows(X: sparse.csr_matrix) -> Kinds:
     """Find the rows that are equal to six decimals, so that rounding does not tell copies apart."""

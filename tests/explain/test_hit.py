@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from snuh.codes import hamming, unpack
 from snuh.encoder import Activation, Encoder, Layer
 from snuh.errors import InputError
-from snuh.explain import explain, word_pushes
+from snuh.explain import bit_meanings, explain, word_pushes
 from snuh.features import TfidfFeatures
 from snuh.model import Model
 from tests.worlds import topic_words
@@ -146,6 +146,12 @@ def test_a_deeper_encoder_is_refused() -> None:
     deep = Encoder((*one.layers, Layer(np.eye(16), np.zeros(16))), one.threshold)
     with pytest.raises(InputError, match="expected an encoder of one linear layer, got 2 layers"):
         explain(Model(deep, features), "ship", "ship")
+
+
+def test_an_encoder_whose_activation_goes_up_and_down_is_refused() -> None:
+    for refused in (lambda model: explain(model, "ship", "dawn"), bit_meanings):
+        with pytest.raises(InputError, match="expected an encoder whose activation ascends, got cos"):
+            refused(toy(activation="cos"))
 
 
 def test_what_is_no_text_is_refused() -> None:

@@ -23,6 +23,7 @@ from snuh.cli import (
     info,
     methods,
     rehash,
+    reproduce,
     search,
     similar,
 )
@@ -77,6 +78,7 @@ def _register(panel: str, name: str, function: Callable[..., None], examples: tu
 
 
 START, COLLECTIONS, CODES = "Start here", "Collections: documents that can be searched", "Models and codes"
+PAPER = "The paper's experiments"
 
 _register(START, "demo", demo.demo, demo.EXAMPLES)
 _register(COLLECTIONS, "create", create.create, create.EXAMPLES)
@@ -94,3 +96,4 @@ _register(CODES, "encode", encode.encode, encode.EXAMPLES)
 _register(CODES, "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
 _register(CODES, "bits", bits.bits, bits.EXAMPLES)
 _register(CODES, "methods", methods.methods, methods.EXAMPLES)
+_register(PAPER, "reproduce", reproduce.reproduce, reproduce.EXAMPLES)

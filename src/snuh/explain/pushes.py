@@ -1,11 +1,12 @@
 """How the words of a text make the bits of its code.
 
-An encoder of one linear layer sets bit j where `activation(x @ W + b)[j] > threshold[j]`. Activations ascend,
-so that is where the margin
+An encoder of one linear layer sets bit j where `activation(x @ W + b)[j] > threshold[j]`. Where the
+activation ascends, that is where the margin
 
     margin[j] = sum over words w of x[w] W[w, j]  +  b[j] - inverse(threshold[j])
 
-is above 0: each word pushes each bit, up or down, and the rest is the same for every text.
+is above 0: each word pushes each bit, up or down, and the rest is the same for every text. Where it goes up
+and down (a cosine), what a word does to a bit hangs on the other words, and there is no such sum.
 """
 
 from __future__ import annotations
@@ -68,5 +69,10 @@ def readable_parts(model: Model) -> tuple[TfidfFeatures, Floats]:
         raise InputError(
             f"expected an encoder of one linear layer, got {len(layers)} layers: in a deeper one "
             "no word has a share of its own in a bit"
+        )
+    if not layers[0].ascends:
+        raise InputError(
+            f"expected an encoder whose activation ascends, got {layers[0].activation}: where it goes up and "
+            "down no word has a share of its own in a bit, use a model of another method"
         )
     return model.features, layers[0].weight

@@ -43,9 +43,20 @@ class WordDecoder:
         # Arrays that every step works in.
         self._lent = DecoderArrays(torch.empty((documents, terms)), torch.empty_like(self.embedding))
 
-    def log_likelihood(self, z: Tensor, words: WordSets) -> Tensor:
-        """Return log p(x|z), one value a document; once for each backward pass."""
-        return word_log_likelihood(z, self.embedding, self.bias, words, lent=self._lent)
+    def log_likelihood(self, z: Tensor, words: WordSets, *, embedding: Tensor | None = None) -> Tensor:
+        """Return log p(x|z), one value a document; once for each backward pass.
+
+        Args:
+            z: (documents, dims).
+            words: of the documents.
+            embedding: in place of E itself, (terms, dims of z), something that was computed from it.
+        """
+        lent = self._lent
+        if embedding is None:
+            embedding = self.embedding
+        else:
+            lent = DecoderArrays(lent.logits, torch.empty_like(embedding))
+        return word_log_likelihood(z, embedding, self.bias, words, lent=lent)
 
     def array(self) -> npt.NDArray[np.float32]:
         """Return E (terms, dims) as it is now, as an array of its own."""

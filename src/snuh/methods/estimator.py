@@ -69,6 +69,8 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_size(self, docs: int) -> None:
         """Raise InputError where there are too few documents for the parameters."""
+        if docs < 2:
+            raise InputError(f"expected at least 2 documents, got n_samples = {docs}")
 
     @abstractmethod
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
@@ -170,7 +172,9 @@ def _check_choice(name: str, value: object, known: tuple[object, ...]) -> None:
 
 
 def _warn_of_dead_codes(result: TrainingResult) -> None:
-    advice = "try a smaller beta or more epochs, or check that the documents share words"
+    advice = "check that the documents share words"
+    if result.history:
+        advice = f"try a smaller beta or more epochs, or {advice}"
     if not result.score.alive:
         problem = "the codes are dead: they hardly tell documents apart"
     elif result.history and not result.history[-1].alive:

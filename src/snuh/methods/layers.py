@@ -42,15 +42,22 @@ def word_sets(rows: sparse.csr_matrix, dtype: torch.dtype = torch.float32) -> Wo
     return WordSets(first, words, torch.from_numpy(np.diff(first)).to(dtype))
 
 
-def sparse_linear(rows: sparse.csr_matrix, weight: Tensor, *, gradient: Tensor | None = None) -> Tensor:
-    """Return rows @ weight, (documents, outputs).
+def sparse_linear(
+    rows: sparse.csr_matrix,
+    weight: Tensor,
+    *,
+    gradient: Tensor | None = None,
+    scale: Tensor | None = None,
+) -> Tensor:
+    """Return (rows * scale) @ weight, (documents, outputs).
 
     Args:
         rows: (documents, inputs).
         weight: (inputs, outputs), a parameter.
         gradient: an array like the weight, lent to hold its gradient.
+        scale: (inputs,), a factor for each column, a parameter too; none: 1.
     """
-    result: Tensor = _SparseLinear.apply(weight, rows, gradient)  # type: ignore[no-untyped-call]
+    result: Tensor = _SparseLinear.apply(weight, scale, rows, gradient)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -87,20 +94,30 @@ def word_log_likelihood(
 
 class _SparseLinear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, rows: sparse.csr_matrix, lent: Tensor | None) -> Tensor:
-        ctx.weight, ctx.rows, ctx.lent = weight, rows, lent
+    def forward(
+        ctx: Any, weight: Tensor, scale: Tensor | None, rows: sparse.csr_matrix, lent: Tensor | None
+    ) -> Tensor:
+        ctx.weight, ctx.rows, ctx.lent, ctx.scaled = weight, rows, lent, rows
+        if scale is not None:
+            data = rows.data * scale.detach().numpy()[rows.indices]
+            ctx.scaled = sparse.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
         product = np.empty((rows.shape[0], weight.shape[1]), dtype=rows.dtype)
-        _multiply(rows.indptr, rows.indices, rows.data, weight.detach().numpy(), product)
+        _multiply(rows.indptr, rows.indices, ctx.scaled.data, weight.detach().numpy(), product)
         return torch.from_numpy(product)
 
     @staticmethod
-    def backward(ctx: Any, by_product: Tensor) -> tuple[Tensor | None, None, None]:
-        columns = ctx.rows.T.tocsr()
+    def backward(ctx: Any, by_product: Tensor) -> tuple[Tensor | None, ...]:
+        rows, by_rows = ctx.rows, by_product.contiguous().numpy()
+        columns = ctx.scaled.T.tocsr()
         gradient = _gradient_array(ctx.weight, ctx.lent)
-        _multiply(
-            columns.indptr, columns.indices, columns.data, by_product.contiguous().numpy(), gradient.numpy()
-        )
-        return _hand_over(gradient, ctx.weight), None, None
+        _multiply(columns.indptr, columns.indices, columns.data, by_rows, gradient.numpy())
+        by_scale = None
+        if ctx.needs_input_grad[1]:
+            sums = np.zeros(rows.shape[1], dtype=rows.dtype)
+            weight = ctx.weight.detach().numpy()
+            _sum_by_column(rows.indptr, rows.indices, rows.data, weight, by_rows, sums)
+            by_scale = torch.from_numpy(sums)
+        return _hand_over(gradient, ctx.weight), by_scale, None, None
 
 
 class _WordLogLikelihood(torch.autograd.Function):
@@ -164,6 +181,14 @@ def _multiply(indptr, indices, data, weight, product):  # type: ignore[no-untype
             row = weight[indices[p]]
             for c in range(line.shape[0]):
                 line[c] += factor * row[c]
+
+
+@compiled()
+def _sum_by_column(indptr, indices, data, weight, by_rows, sums):  # type: ignore[no-untyped-def]
+    """Sum x (w . g) of every value x, with w its column's weights and g its row's gradient."""
+    for r in range(by_rows.shape[0]):
+        for p in range(indptr[r], indptr[r + 1]):
+            sums[indices[p]] += data[p] * np.dot(weight[indices[p]], by_rows[r])
 
 
 @compiled()

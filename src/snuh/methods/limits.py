@@ -35,3 +35,12 @@ class Limit:
             raise InputError(f"{name} must be {least}, got {value}")
         if not np.float32(value) < self.below:
             raise InputError(f"{name} must be below {self.below:g}, got {value}")
+
+
+def check_neighbors(neighbors: int, docs: int) -> None:
+    """Raise InputError where there are not more documents than neighbours asked for."""
+    if docs <= neighbors:
+        raise InputError(
+            f"expected more documents than neighbors ({neighbors}), got n_samples = {docs}: "
+            "add documents or set neighbors lower"
+        )

@@ -11,10 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from snuh.encoder import Encoder
-from snuh.errors import InputError
 from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
 from snuh.methods.gradient import GradientHasher, Start
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Limit, check_neighbors
 from snuh.methods.tree_objective import Correlation, Edges, TreeObjective, TreeSettings
 from snuh.progress import stage_callback
 from snuh.trees import Sampler, sample_edges
@@ -76,11 +75,7 @@ class TreeHasher(GradientHasher):
         """What the method adds to the paper's graph and objective."""
 
     def _check_size(self, docs: int) -> None:
-        if docs <= self.neighbors:
-            raise InputError(
-                f"expected more documents than neighbors ({self.neighbors}), got n_samples = {docs}: "
-                "add documents or set neighbors lower"
-            )
+        check_neighbors(self.neighbors, docs)
 
     def _objective(self, start: Start) -> TreeObjective:
         X, additions = start.data.X, self._additions()

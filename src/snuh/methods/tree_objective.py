@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -41,9 +41,11 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Encoder, Layer
+from snuh.methods.annealing import rise
 from snuh.methods.decoder import WordDecoder
 from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
 from snuh.methods.layers import WordSets, sparse_linear, word_sets
+from snuh.methods.thresholds import medians
 
 Correlation = Literal["encoder", "optimum", "prior", "none"]
 """Where documents are correlated, and from where gamma comes.
@@ -203,7 +205,7 @@ class TreeObjective:
         rows = self.X[np.concatenate([batch.documents, batch.neighbors])]
         q = self.posterior(self._hide_words(rows))
         node, other = q.split([docs, len(batch.neighbors)])
-        beta = self.settings.beta * self._warmth(epoch)
+        beta = self.settings.beta * rise(epoch, self.settings.warmup)
 
         parts = self._explain(node, other, word_sets(rows[:docs]))
         parts["nodes"] = beta * node_divergence(node.mu, node.sigma).sum() / docs
@@ -211,9 +213,6 @@ class TreeObjective:
             by_edge = self._edge_terms(node, other, batch.prior).sum(dim=1)
             parts["edges"] = beta * torch.dot(batch.weight, by_edge) / docs
         return parts
-
-    def _warmth(self, epoch: float) -> float:
-        return min(1.0, epoch / self.settings.warmup) if self.settings.warmup else 1.0
 
     def _hide_words(self, rows: sparse.csr_matrix) -> sparse.csr_matrix:
         share = self.settings.word_dropout
@@ -266,7 +265,7 @@ class TreeObjective:
         encoder = Encoder((layer,), np.full(bits, 0.5, dtype=np.float32))
         if self.settings.threshold == "half":
             return encoder
-        return Encoder((layer,), np.median(encoder.values(self.X), axis=0).astype(np.float32))
+        return replace(encoder, threshold=medians(encoder, self.X))
 
     def decoder(self) -> npt.NDArray[np.float32]:
         """The word embedding E (terms, bits) as it is now, as an array of its own."""

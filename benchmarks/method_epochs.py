@@ -1,0 +1,56 @@
+"""One training epoch of every gradient method against one of SNUH, on the same rows.
+
+    SNUH_DATA=... python -m benchmarks.method_epochs [--corpus ng20] [--bits 64] [--method vdsh ...]
+
+The methods take turns in one process; the result is JSON with each median over SNUH's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+import torch
+
+from benchmarks.alternating import median_seconds
+from benchmarks.epoch import one_epoch
+from benchmarks.machine import facts
+from snuh.corpus import MatrixSource, open_source
+from snuh.methods import METHODS, make
+from snuh.methods.gradient import Start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    with_gradients = [name for name, info in METHODS.items() if info.needs_torch]
+    parser.add_argument("--corpus", default="ng20")
+    parser.add_argument("--bits", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--method", nargs="*", default=with_gradients)
+    chosen = parser.parse_args()
+    source = open_source(f"{chosen.corpus}.tfidf")
+    assert isinstance(source, MatrixSource)
+    X, X_val = source.splits["train"].X, source.splits["val"].X
+    contenders = {}
+    for name in dict.fromkeys(["snuh", *chosen.method]):
+        estimator = make(name, bits=chosen.bits, seed=0)
+        data = estimator._training_data(X, X_val, None)
+        start = Start(data, 20, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
+        contenders[name] = one_epoch(estimator._objective(start), np.random.default_rng(0))
+    middle = median_seconds(contenders, rounds=chosen.rounds)
+    result = {
+        "corpus": chosen.corpus,
+        "bits": chosen.bits,
+        "documents": X.shape[0],
+        "seconds": middle,
+        "over_snuh": {name: round(seconds / middle["snuh"], 2) for name, seconds in middle.items()},
+        "machine": facts(),
+    }
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""`snuh reproduce`: the paper's tables, run by run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from snuh.experiments.target import Choice
+
+EXAMPLES = (
+    "snuh reproduce table1 --quick",
+    "snuh reproduce table1 --corpus ng20 --method snuh --bits 16,64",
+    "snuh reproduce table1 --method snuh --set correlation=prior",
+    "snuh reproduce table1 --table",
+)
+
+Names = list[str] | None
+
+
+def reproduce(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="What to reproduce: table1.")],
+    corpus: Annotated[
+        Names, typer.Option(metavar="NAME", help="Corpora in SNUH_DATA; NAME.tfidf takes a .mat file's rows.")
+    ] = None,
+    method: Annotated[Names, typer.Option(metavar="NAME", help='Methods, see "snuh methods".')] = None,
+    bits: Annotated[Names, typer.Option(metavar="N", help="Lengths of the codes.")] = None,
+    seeds: Annotated[Names, typer.Option(metavar="N", help="Seeds, each a run of its own.")] = None,
+    select: Annotated[
+        str,
+        typer.Option(
+            metavar="BY", help="What chooses the epoch: score (no labels), or labels as in the paper."
+        ),
+    ] = "score",
+    settings: Annotated[
+        Names,
+        typer.Option("--set", metavar="KEY=VALUE", help='A setting of all the runs, as in "snuh fit".'),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only a part: ng20, 16 and 64 bits, seed 0.")
+    ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Finished runs, a line each.", show_default="results/TARGET.jsonl"),
+    ] = None,
+    table: Annotated[bool, typer.Option("--table", help="Print the table of the file, run nothing.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Do runs again that failed.")] = False,
+) -> None:
+    """Repeat an experiment of the paper, and print its table as Markdown.
+
+    table1: precision@100 of every method on ng20, reuters and tmc at 16, 32, 64 and 128 bits, mean and
+    deviation over three seeds, beside the paper's figures.
+
+    Does only the runs that the file of results does not hold yet, and adds each to it once it is done: stop
+    it at any time, the same command goes on. Several processes may work on one file. On 2 cores a run takes
+    minutes, and all of table1 takes hours.
+
+    Options of several values are given again for each, or with commas: --bits 16,64.
+    """
+    from snuh.experiments.rows import read_rows
+    from snuh.experiments.targets import find_target
+
+    chosen = find_target(target)
+    usual = chosen.quick if quick else chosen.usual
+    choice = _choice(usual, corpus, method, bits, seeds, select, settings)
+    path = results or Path("results") / f"{chosen.name}.jsonl"
+    if table:
+        _check_corpora(choice.corpora if corpus else (), path)
+    else:
+        from snuh.cli.output import check_place
+        from snuh.cli.runs import do_missing
+
+        check_place(path)
+        do_missing(chosen.runs(choice), path, retry=retry)
+    typer.echo(chosen.table(choice, read_rows(path)))
+
+
+def _choice(
+    usual: Choice,
+    corpora: Names,
+    methods: Names,
+    bits: Names,
+    seeds: Names,
+    select: str,
+    settings: Names,
+) -> Choice:
+    from snuh.cli.settings import parse_settings
+    from snuh.experiments.run import check_select
+    from snuh.experiments.target import Choice
+    from snuh.methods import info
+
+    parsed = parse_settings(settings or ())
+    choice = Choice(
+        corpora=_values(corpora) or usual.corpora,
+        methods=_values(methods) or usual.methods,
+        bits=_numbers(bits, "--bits") or usual.bits,
+        seeds=_numbers(seeds, "--seeds") or usual.seeds,
+        select=check_select(select),
+        parameters=parsed.method,
+        features=parsed.features,
+    )
+    for name in choice.methods:
+        info(name)
+    return choice
+
+
+def _values(given: Names) -> tuple[str, ...]:
+    """Return the values of an option, each once: `--bits 16 --bits 32` and `--bits 16,32` are alike."""
+    parts = (part.strip() for value in given or () for part in value.split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _numbers(given: Names, option: str) -> tuple[int, ...]:
+    from snuh.errors import InputError
+
+    values = _values(given)
+    for value in values:
+        if not value.isdecimal():
+            raise InputError(f'{option} expects whole numbers with commas between, got "{value}"')
+    return tuple(dict.fromkeys(map(int, values)))
+
+
+def _check_corpora(corpora: Sequence[str], path: Path) -> None:
+    from snuh.errors import InputError, suggest
+    from snuh.experiments.rows import read_rows
+
+    known = {row["corpus"] for row in read_rows(path)}
+    for name in corpora:
+        if name not in known:
+            raise InputError(f'{path} has no run on the corpus "{name}"{suggest(name, known)}')

@@ -1,0 +1,110 @@
+"""Corpora by name, as feature rows by split, with a checksum of the documents that were read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from snuh.corpus import SPLITS, Document, MatrixSource, MatrixSplit, TextSource, open_source
+from snuh.corpus.catalog import find_corpus
+from snuh.corpus.source import MATRIX_SUFFIX, SUFFIXES
+from snuh.errors import InputError, check_arguments
+from snuh.features import TfidfFeatures
+from snuh.storage import dump_json
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Rows and labels of the splits train, val and test."""
+
+    name: str
+    sha256: str  # of ids, texts (or rows), labels and splits, in their order
+    all_features: Mapping[str, Any] | None  # None: the file holds feature rows
+    splits: Mapping[str, MatrixSplit]
+
+
+class Corpora:
+    """Reads each corpus once."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Corpus] = {}
+
+    def get(
+        self, name: str, features: Mapping[str, Any], *, progress: Callable[[float], None] | None = None
+    ) -> Corpus:
+        """Return a corpus with these settings of the features."""
+        key = dump_json([name, features])
+        if key not in self._read:
+            self._read[key] = read_corpus(name, features, progress=progress)
+        return self._read[key]
+
+
+def locate(name: str, features: Mapping[str, Any]) -> Path:
+    """Return the file of a corpus; InputError where it is absent, or the settings do not suit it."""
+    try:
+        path = find_corpus(name, SUFFIXES)
+    except InputError as error:
+        raise InputError(
+            f'{error}. The corpus "{name}" is a file {name}.jsonl.gz there, with id, text, labels and split '
+            "(train, val, test) on each line"
+        ) from None
+    if path.name.endswith(MATRIX_SUFFIX) and features:
+        raise InputError(f"features.{next(iter(features))} is for texts, {path.name} holds feature rows")
+    check_arguments(TfidfFeatures, features, what="the features' settings")
+    TfidfFeatures(**features)
+    return path
+
+
+def read_corpus(
+    name: str, features: Mapping[str, Any], *, progress: Callable[[float], None] | None = None
+) -> Corpus:
+    """Read a corpus of the folder SNUH_DATA: NAME as texts, NAME.tfidf as the rows of a .mat file."""
+    source = open_source(locate(name, features))
+    if isinstance(source, MatrixSource):
+        _check_splits(name, source.splits)
+        return Corpus(name, _sha256_of_rows(source.splits), None, dict(source.splits))
+    return _from_texts(name, source, TfidfFeatures(**features), progress)
+
+
+def _from_texts(
+    name: str, source: TextSource, features: TfidfFeatures, progress: Callable[[float], None] | None
+) -> Corpus:
+    by_split: dict[str, list[Document]] = defaultdict(list)
+    digest = hashlib.sha256()
+    for doc in source.documents(progress):
+        by_split[doc.split or "train"].append(doc)
+        digest.update(dump_json([doc.id, doc.text, doc.labels, doc.split]).encode() + b"\n")
+    _check_splits(name, by_split)
+    features.fit(doc.text for doc in by_split["train"])
+    splits = {
+        split: MatrixSplit(
+            features.transform(doc.text for doc in docs),
+            [doc.id for doc in docs],
+            [doc.labels for doc in docs],
+        )
+        for split, docs in by_split.items()
+    }
+    return Corpus(name, digest.hexdigest(), features.parameters, splits)
+
+
+def _check_splits(name: str, splits: Mapping[str, object]) -> None:
+    missing = [split for split in SPLITS if split not in splits]
+    if missing:
+        raise InputError(
+            f"{name} must have the splits {', '.join(SPLITS)}, got {', '.join(splits)}: "
+            f"add {' and '.join(missing)}"
+        )
+
+
+def _sha256_of_rows(splits: Mapping[str, MatrixSplit]) -> str:
+    digest = hashlib.sha256()
+    for split in SPLITS:
+        part = splits[split]
+        digest.update(dump_json([split, part.ids, part.labels, part.X.shape]).encode() + b"\n")
+        for array, kind in ((part.X.indptr, "<i8"), (part.X.indices, "<i8"), (part.X.data, "<f4")):
+            digest.update(array.astype(kind).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,68 @@
+"""What a run ran on and with, to be kept beside its figures."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import snuh
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
+
+
+def machine_facts() -> dict[str, Any]:
+    """Return processor, cores, load and system."""
+    return {
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),  # well below the cores, or the seconds say little
+        "system": platform.platform(),
+    }
+
+
+def versions(also: Sequence[str] = ()) -> dict[str, str]:
+    """Return the versions of Python, of the packages that figures may depend on, and of others installed."""
+    found = {"python": platform.python_version()}
+    for package in (*PACKAGES, *also):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str | None:
+    """Return the commit of the checkout that this package runs from, with "-dirty" where it was changed."""
+    root = Path(snuh.__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    except FileNotFoundError:  # no git on this machine
+        return None
+    return done.stdout.strip() or None
+
+
+def peak_megabytes() -> int:
+    """Return the most memory that this process has had at once, since it began."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kibibytes elsewhere
+    return round(peak * unit / 1e6)
+
+
+def _processor() -> str:
+    described = Path("/proc/cpuinfo")
+    if described.exists():
+        for line in described.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

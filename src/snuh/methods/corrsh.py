@@ -1,0 +1,100 @@
+"""CorrSH: NASH whose posterior lets bits depend on each other.
+
+Zheng, Su, Shen, Chen: Generative Semantic Hashing Enhanced via Boltzmann Machines. ACL 2020.
+
+    L = sum_i E_q log p(x_i | s_i + noise e) - beta KL(q(s_i|x_i) || Bernoulli(1/2))
+    q(s|x) = E_r prod_b Bernoulli(s_b; sigmoid(r_b)),    r = mu + deviation e1 + U e2
+
+| symbol | here |
+|---|---|
+| mu, deviation, U | heads `logit`, `deviation` and `factors` (rank columns) |
+| KL | log q(s) + bits log 2, log q(s) by `correlated_bits.log_probability` over a few draws of r |
+| noise | falls from `noise` to `noise_end` over the epochs |
+
+This is the paper's Boltzmann machine in the form in which it trains it: a Gaussian in place of the partition
+function. A bit is 1 where mu is above 0. Departures: one hidden layer, noise and beta change over the epochs
+there are instead of fixed numbers of steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from snuh.encoder import Activation
+from snuh.methods.annealing import fall
+from snuh.methods.bits import draw_bits
+from snuh.methods.correlated_bits import draw_logits, log_probability
+from snuh.methods.gradient import Start
+from snuh.methods.layers import word_sets
+from snuh.methods.limits import Limit
+from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CorrSH(NetworkHasher):
+    """Semantic hashing with correlated bits.
+
+    Example: `CorrSH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
+    """
+
+    rank: int = 10  # columns of U
+    samples: int = 10  # draws of r for the divergence
+    noise: float = 1.0  # on the bits that the decoder sees, at the start
+    noise_end: float = 0.5  # and at the end
+
+    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+        "beta": {64: 0.1},
+        "learning_rate": {64: 0.003},
+    }
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **NetworkHasher.limits,
+        "rank": Limit(above=0, whole=True),
+        "samples": Limit(above=0, whole=True),
+        "noise": Limit(),
+        "noise_end": Limit(),
+    }
+
+    def _objective(self, start: Start) -> CorrSHObjective:
+        return CorrSHObjective(self, start)
+
+
+class CorrSHObjective(NetworkObjective[CorrSH]):
+    """The negative bound of a batch."""
+
+    activation: ClassVar[Activation] = "sigmoid"
+    threshold: ClassVar[Literal["half", "median"]] = "half"
+    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+
+    def __init__(self, method: CorrSH, start: Start) -> None:
+        bits = method.n_bits
+        heads = {"logit": bits, "deviation": bits, "factors": bits * int(method.rank)}
+        super().__init__(method, start, heads)
+        self.words = self.add_decoder(bits)
+
+    def loss(self, batch: Documents, *, epoch: float) -> Mapping[str, Tensor]:
+        """-E_q log p(x|s + noise e) + beta (log q(s) + bits log 2), by one sample of s and e."""
+        rows = self.X[batch]
+        heads = self.network(rows)
+        rank = int(self.method.rank)
+        factors = torch.tanh(heads["factors"]).reshape(len(batch), -1, rank) / rank
+        logits = draw_logits(
+            heads["logit"],
+            softplus(heads["deviation"]),
+            factors,
+            samples=int(self.method.samples),
+            generator=self.generator,
+        )
+        bits = draw_bits(torch.sigmoid(logits[0]), self.generator)
+        divergence = log_probability(bits, logits) + self.method.n_bits * math.log(2.0)
+        blur = fall(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
+        return {
+            "words": -self.words.log_likelihood(bits + blur * self.noise(bits), word_sets(rows)).mean(),
+            "divergence": self.weight(epoch) * divergence.mean(),
+        }

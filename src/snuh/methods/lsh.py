@@ -1,0 +1,39 @@
+"""LSH: the sides of random hyperplanes, which learn nothing.
+
+Charikar: Similarity Estimation Techniques from Rounding Algorithms. STOC 2002.
+
+    bit_j(x) = [ w_j . x > 0 ],   w_j ~ N(0, I),   so that   P(bit_j(x) != bit_j(y)) = angle(x, y) / pi
+
+x: unit row of a document. w_j: normal of the hyperplane of bit j.
+
+The share of differing bits estimates the angle of two documents, the better the more bits there are. Most
+texts are nearly at right angles to each other, which is why codes that learn need far fewer bits.
+
+No departures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from snuh.encoder import Encoder, Layer
+from snuh.methods.estimator import HashingEstimator, TrainingData
+from snuh.methods.result import TrainingResult
+from snuh.progress import OnProgress
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LSH(HashingEstimator):
+    """Locality-sensitive hashing by random hyperplanes, the baseline that learns nothing.
+
+    Example: `LSH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
+    """
+
+    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
+        normals = rng.standard_normal((data.X.shape[1], self.n_bits), dtype=np.float32)
+        nothing = np.zeros(self.n_bits, dtype=np.float32)
+        encoder = Encoder((Layer(normals, nothing),), nothing)
+        return TrainingResult(encoder, data.score(encoder), "solved")

@@ -1,0 +1,128 @@
+"""What the methods share that encode documents by a `Network`: parameters, batches, the encoder."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from snuh.encoder import Activation, Encoder
+from snuh.methods.annealing import rise
+from snuh.methods.decoder import WordDecoder
+from snuh.methods.gradient import GradientHasher, Start
+from snuh.methods.limits import Limit
+from snuh.methods.network import Network
+from snuh.methods.thresholds import distinct_rows, medians
+
+Documents: TypeAlias = npt.NDArray[np.int64]
+INIT_RANGE = 0.05  # the decoder's weights start uniform within +- this
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NetworkHasher(GradientHasher):
+    """Base of the methods with an encoder network."""
+
+    hidden: int = 500  # units of each hidden layer
+    depth: int = 1  # hidden layers; 0: the encoder is linear
+    dropout: float = 0.1  # share of the hidden units silenced in a step
+    beta: float | None = None  # weight of the divergence from the prior; None: by the length of the codes
+    warmup: float = 5.0  # epochs over which beta grows
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **GradientHasher.limits,
+        "hidden": Limit(above=0, whole=True),
+        "depth": Limit(whole=True),
+        "dropout": Limit(below=1),
+        "beta": Limit(optional=True),
+        "warmup": Limit(),
+    }
+
+
+Method = TypeVar("Method", bound=NetworkHasher)
+
+
+class NetworkObjective(ABC, Generic[Method]):
+    """Base of their objectives: each batch is some documents, an epoch has each of them once.
+
+    Args:
+        method: its parameters.
+        start: documents and randomness.
+        heads: the network's outputs by name and length; the first is the code.
+        importance: a factor for each term, learnt along.
+    """
+
+    activation: ClassVar[Activation]  # of the code: "identity" for real values, "sigmoid" for probabilities
+    threshold: ClassVar[Literal["half", "median"]]  # of probabilities, or of what training documents get
+    spread: ClassVar[float | None] = None  # deviation of the code's values at the start; None: as it comes
+    words: WordDecoder
+
+    def __init__(
+        self, method: Method, start: Start, heads: Mapping[str, int], *, importance: Tensor | None = None
+    ) -> None:
+        self.method, self.X, self.epochs = method, start.data.X, start.epochs
+        self.rng, self.generator = start.rng, start.generator
+        self.beta = method._chosen("beta")
+        self.network = Network(
+            self.X.shape[1],
+            hidden=int(method.hidden),
+            depth=int(method.depth),
+            heads=heads,
+            dropout=method.dropout,
+            generator=start.generator,
+            importance=importance,
+        )
+        self.distinct = distinct_rows(self.X)
+        self.network.balance(self.distinct, spread=self.spread)
+        self.parameters: list[Tensor] = list(self.network.parameters)
+
+    def add_decoder(self, dims: int, *, documents: int = 1) -> WordDecoder:
+        """Make a word decoder that is trained along; `documents`: as many batches at once."""
+        decoder = WordDecoder(
+            self.X,
+            dims,
+            documents=documents * int(self.method.batch_size),
+            init_range=INIT_RANGE,
+            generator=self.generator,
+        )
+        self.parameters += decoder.parameters
+        return decoder
+
+    @property
+    def steps(self) -> int:
+        """Batches in an epoch."""
+        return math.ceil(int(self.X.shape[0]) / self.method.batch_size)
+
+    def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[Documents]:
+        """Draw every document once."""
+        # Of even size: a last batch of one document would be a poor sample of all.
+        yield from np.array_split(rng.permutation(self.X.shape[0]), self.steps)
+
+    @abstractmethod
+    def loss(self, batch: Documents, *, epoch: float) -> Mapping[str, Tensor]:
+        """Return the loss by named parts, each a mean per document."""
+
+    def weight(self, epoch: float) -> float:
+        """Return beta as it has grown up to now."""
+        return self.beta * rise(epoch, self.method.warmup)
+
+    def noise(self, like: Tensor) -> Tensor:
+        """Draw standard normal numbers."""
+        return torch.randn(like.shape, generator=self.generator)
+
+    def encoder(self) -> Encoder:
+        """Return the encoder as it is now."""
+        encoder = self.network.encoder(self.activation)
+        if self.threshold == "half":
+            return replace(encoder, threshold=np.full(encoder.bits, 0.5, dtype=np.float32))
+        return replace(encoder, threshold=medians(encoder, self.distinct))
+
+    def decoder(self) -> npt.NDArray[np.float32] | None:
+        """Return what explains words by bits (terms, bits) as it is now."""
+        return self.words.array()

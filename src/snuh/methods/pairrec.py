@@ -1,0 +1,103 @@
+"""PairRec: a document's code and its neighbour's code must both explain the document.
+
+Hansen, Hansen, Simonsen, Alstrup, Lioma: Unsupervised Semantic Hashing with Pairwise Reconstruction. SIGIR
+2020.
+
+    L = sum_i E_q [ log p(x_i | s_i + noise e) + log p(x_i | s_j + noise e') ]
+        - beta KL(q(s_i|x_i) || Bernoulli(1/2))
+
+| symbol | here |
+|---|---|
+| j | one of the `neighbors` documents whose spectral bits are nearest to those of i |
+| q(s given x) | head `logit` of a network whose input is scaled by word importance; s by `draw_bits` |
+| p | a word decoder whose embedding is scaled by the same importance |
+| noise | falls from `noise` to 0 over the epochs |
+
+A bit is 1 where its probability is above 1/2. Departures: one hidden layer; spectral bits of our own
+(`spectral`) for those of self-taught hashing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from snuh.encoder import Activation
+from snuh.methods.annealing import fall
+from snuh.methods.bits import draw_bits
+from snuh.methods.divergences import fair_bit_divergence
+from snuh.methods.gradient import Start
+from snuh.methods.layers import word_sets
+from snuh.methods.limits import Limit, check_neighbors
+from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
+from snuh.methods.weak_neighbors import weak_neighbors
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PairRec(NetworkHasher):
+    """Semantic hashing with pairwise reconstruction.
+
+    Example: `PairRec(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
+    """
+
+    dropout: float = 0.2  # share of the hidden units silenced in a step
+    beta: float | None = 0.0  # weight of the divergence from the prior
+    neighbors: int = 25  # nearest documents that a pair is drawn from
+    noise: float = 1.0  # on the bits that the decoder sees, at the start
+
+    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.003}}
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **NetworkHasher.limits,
+        "beta": Limit(),
+        "neighbors": Limit(above=0, whole=True),
+        "noise": Limit(),
+    }
+
+    def _check_size(self, docs: int) -> None:
+        check_neighbors(self.neighbors, docs)
+
+    def _objective(self, start: Start) -> PairRecObjective:
+        return PairRecObjective(self, start)
+
+
+class PairRecObjective(NetworkObjective[PairRec]):
+    """The negative bound of a batch of pairs."""
+
+    activation: ClassVar[Activation] = "sigmoid"
+    threshold: ClassVar[Literal["half", "median"]] = "half"
+    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+
+    def __init__(self, method: PairRec, start: Start) -> None:
+        self.importance = torch.ones(start.data.X.shape[1], requires_grad=True)
+        super().__init__(method, start, {"logit": method.n_bits}, importance=self.importance)
+        self.words = self.add_decoder(method.n_bits, documents=2)
+        self.parameters.append(self.importance)
+        self.neighbors, _ = weak_neighbors(start, k=int(method.neighbors))
+
+    def loss(self, batch: Documents, *, epoch: float) -> Mapping[str, Tensor]:
+        """-E_q log p(x_i|s_i) - E_q log p(x_i|s_j) + beta KL, by one sample of j, s and e."""
+        place = self.rng.integers(0, self.neighbors.shape[1], len(batch))
+        rows = self.X[np.concatenate([batch, self.neighbors[batch, place]])]
+        logit = self.network(rows)["logit"]
+        bits = draw_bits(torch.sigmoid(logit), self.generator)
+        z = bits + fall(epoch, self.epochs, start=self.method.noise, end=0.0) * self.noise(bits)
+        words = word_sets(self.X[np.concatenate([batch, batch])])
+        embedding = self.words.embedding * self.importance[:, None]
+        own, others = self.words.log_likelihood(z, words, embedding=embedding).chunk(2)
+        divergence = fair_bit_divergence(logit[: len(batch)]).sum(dim=1)
+        return {
+            "words": -own.mean(),
+            "pair words": -others.mean(),
+            "divergence": self.weight(epoch) * divergence.mean(),
+        }
+
+    def decoder(self) -> npt.NDArray[np.float32]:
+        """Return how far each bit makes each word more likely (terms, bits)."""
+        by_bit: npt.NDArray[np.float32] = self.words.array() * self.importance.detach().numpy()[:, None]
+        return by_bit

@@ -1,0 +1,68 @@
+"""STH: bits of the neighbour graph, and a linear classifier for each that predicts it from the words.
+
+Zhang, Wang, Cai, Lu: Self-Taught Hashing for Fast Similarity Search. SIGIR 2010.
+
+    1.  minimise  sum_ij W_ij | y_i - y_j |^2   under   Y' D Y = I,  Y' D 1 = 0
+        t_ij = [ y_ij > median of y_j ]
+    2.  bit_j(x) = [ w_j . x + b_j > 0 ],   with w_j, b_j learnt to predict t_j
+
+W: cosine of nearest neighbours, 0 elsewhere. D: its degrees. y_i: row of Y for document i (`spectral`).
+t: the bits that the classifiers are taught.
+
+Departures: step 2 is one ridge regression on -1 and 1 instead of a support vector machine for each bit, which
+is ten times faster, with codes no worse (docs/methods/sth.md). Training documents are coded by the
+classifiers as all others are, where the paper keeps t. All documents are weakly linked, and copies count once
+(`spectral`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from sklearn.linear_model import Ridge
+
+from snuh.encoder import Encoder, Layer
+from snuh.graph import group_equal_rows
+from snuh.methods.estimator import HashingEstimator, TrainingData
+from snuh.methods.limits import Limit, check_neighbors
+from snuh.methods.result import TrainingResult
+from snuh.methods.spectral import spectral_bits
+from snuh.progress import OnProgress, stage_callback
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class STH(HashingEstimator):
+    """Self-taught hashing.
+
+    Example: `STH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
+    """
+
+    neighbors: int = 25  # of a document in the graph
+    penalty: float = 10.0  # on the squared weights of a classifier
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **HashingEstimator.limits,
+        "neighbors": Limit(above=0, whole=True),
+        "penalty": Limit(above=0),
+    }
+
+    def _check_size(self, docs: int) -> None:
+        check_neighbors(self.neighbors, docs)
+
+    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        taught = spectral_bits(
+            data.X,
+            bits=self.n_bits,
+            neighbors=int(self.neighbors),
+            rng=np.random.default_rng([int(self.seed), 1]),  # the held-out part is drawn from seed alone
+            on_progress=stage_callback(on_progress, "graph"),
+        )
+        first = group_equal_rows(data.X).first
+        classifiers = Ridge(alpha=self.penalty, solver="sparse_cg", tol=1e-3)
+        classifiers.fit(data.X[first], np.where(taught[first], 1.0, -1.0))
+        layer = Layer(classifiers.coef_.T, classifiers.intercept_)
+        encoder = Encoder((layer,), np.zeros(self.n_bits, dtype=np.float32))
+        return TrainingResult(encoder, data.score(encoder), "solved")

@@ -1,0 +1,92 @@
+"""WISH: each bit switches a topic on, and the decoder reads the sum of the topics.
+
+Ye, Manotumruksa, Yilmaz: Unsupervised Few-Bits Semantic Hashing with Implicit Topics Modeling. Findings of
+EMNLP 2020.
+
+    L = sum_i E_q log p(x_i | s_i T) - beta KL(q(s_i|x_i) || Bernoulli(1/2)) - alpha |T T' - I|^2
+
+| symbol | here |
+|---|---|
+| q(s given x) | head `logit`; s by `draw_bits` |
+| T | `topics` (bits, dims): one topic vector a bit, kept at right angles by alpha |
+
+A bit is 1 where its probability is above 1/2. Departures: one hidden layer; topic vectors with at least as
+many dimensions as there are bits, as else they cannot be at right angles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from snuh.encoder import Activation
+from snuh.methods.bits import draw_bits
+from snuh.methods.divergences import fair_bit_divergence
+from snuh.methods.gradient import Start
+from snuh.methods.layers import word_sets
+from snuh.methods.limits import Limit
+from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class WISH(NetworkHasher):
+    """Few-bits semantic hashing with implicit topics.
+
+    Example: `WISH(n_bits=16).fit(X).transform(X)` gives packed codes (docs, 2).
+    """
+
+    dims: int = 100  # of a topic vector; as many as bits where those are more
+    alpha: float = 1.0  # how strongly the topics are kept at right angles
+
+    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+        "beta": {64: 0.1},
+        "learning_rate": {64: 0.003},
+    }
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **NetworkHasher.limits,
+        "dims": Limit(above=0, whole=True),
+        "alpha": Limit(),
+    }
+
+    def _objective(self, start: Start) -> WISHObjective:
+        return WISHObjective(self, start)
+
+
+class WISHObjective(NetworkObjective[WISH]):
+    """The negative bound of a batch."""
+
+    activation: ClassVar[Activation] = "sigmoid"
+    threshold: ClassVar[Literal["half", "median"]] = "half"
+    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+
+    def __init__(self, method: WISH, start: Start) -> None:
+        super().__init__(method, start, {"logit": method.n_bits})
+        dims = max(int(method.dims), method.n_bits)
+        self.words = self.add_decoder(dims)
+        # Topics start with a length of about 1.
+        self.topics = dims**-0.5 * torch.randn((method.n_bits, dims), generator=self.generator)
+        self.parameters.append(self.topics.requires_grad_())
+
+    def loss(self, batch: Documents, *, epoch: float) -> Mapping[str, Tensor]:
+        """-E_q log p(x|s T) + beta KL + alpha |T T' - I|^2, by one sample of s."""
+        rows = self.X[batch]
+        logit = self.network(rows)["logit"]
+        bits = draw_bits(torch.sigmoid(logit), self.generator)
+        divergence = fair_bit_divergence(logit).sum(dim=1)
+        angles = self.topics @ self.topics.t() - torch.eye(len(self.topics))
+        return {
+            "words": -self.words.log_likelihood(bits @ self.topics, word_sets(rows)).mean(),
+            "divergence": self.weight(epoch) * divergence.mean(),
+            "angles": self.method.alpha * angles.square().sum(),
+        }
+
+    def decoder(self) -> npt.NDArray[np.float32]:
+        """Return how far each bit's topic makes each word more likely (terms, bits)."""
+        by_bit: npt.NDArray[np.float32] = self.words.array() @ self.topics.detach().numpy().T
+        return by_bit
