@@ -53,6 +53,7 @@ def main() -> None:
         refresh=0,
         warmup=0.0,
         init_range=0.05,
+        start="random",
         threshold="half",
         batch=BATCH,
     )

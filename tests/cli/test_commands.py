@@ -59,7 +59,16 @@ def test_the_same_seed_gives_the_same_model(world: Path, tmp_path: Path) -> None
 
 def test_dead_codes_are_reported_in_one_line(world: Path, tmp_path: Path) -> None:
     # Weights that start at nothing and hardly learn leave every document with the same code.
-    stuck = ("--set", "init_range=0", "--set", "learning_rate=1e-12", "--set", "epochs=1")
+    stuck = (
+        "--set",
+        "start=random",
+        "--set",
+        "init_range=0",
+        "--set",
+        "learning_rate=1e-12",
+        "--set",
+        "epochs=1",
+    )
     ran = run("fit", world, "--out", tmp_path / "model", "--bits", 16, *stuck, "--json")
     assert ran.code == 0
     assert json.loads(ran.stdout)["alive"] is False

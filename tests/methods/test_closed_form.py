@@ -12,9 +12,9 @@ from scipy import sparse
 
 from snuh.codes import hamming, unpack
 from snuh.errors import InputError
-from snuh.methods.itq import ITQ, quantising_rotation
+from snuh.methods.itq import ITQ
 from snuh.methods.lsh import LSH
-from snuh.methods.principal import fit_principal
+from snuh.methods.principal import fit_principal, quantising_rotation
 from snuh.methods.sph import SpH, slowest_waves
 from snuh.methods.sth import STH
 from snuh.metrics import code_health, precision_at_k

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -187,3 +188,12 @@ def test_a_small_corpus_is_scored_without_finding_itself() -> None:
     held = HeldOutScore(X, X, fit_lsa(X, dims=8, seed=0), rng=np.random.default_rng(0))
     # Codes that put every document alone: nothing but the document itself is at distance 0.
     assert held(topic_encoder(0.0)).value < held(topic_encoder(0.6)).value < 0.9
+
+
+def test_any_settled_epoch_beats_those_before_and_patience_begins_with_it() -> None:
+    encoders = [topic_encoder(quality) for quality in (0.9, 0.8, 0.7, 0.3, 0.4, 0.2, 0.1, 0.05)]
+    settled = dataclasses.replace(plan(8, 2), settle=3)
+    result = train(Course(encoders), settled, score=score(), rng=rng())
+    assert result.best_epoch == 5
+    assert len(result.history) == 7
+    assert result.stopped == "patience"

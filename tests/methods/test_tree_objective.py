@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy import sparse
 
+from snuh.codes import unpack
 from snuh.encoder import Encoder
 from snuh.methods.gaussians import node_divergence
 from snuh.methods.layers import sparse_linear, word_log_likelihood, word_sets
@@ -54,6 +55,7 @@ def settings(**changes: object) -> TreeSettings:
         refresh=0,
         warmup=0.0,
         init_range=0.3,
+        start="random",
         threshold="half",
         batch=16,
     )
@@ -307,3 +309,19 @@ def test_two_backward_passes_add_up_as_they_do_everywhere_in_torch() -> None:
         gradients.append([parameter.grad.clone() for parameter in fast.parameters])
     for once, twice in zip(*gradients, strict=True):
         torch.testing.assert_close(2 * once, twice)
+
+
+def test_an_itq_start_gives_the_codes_of_itq() -> None:
+    X = objective().X
+    started = objective(start="itq")
+    values = started.X @ started.weight.detach()[:, : started.settings.bits].numpy()
+    assert (values - values.mean(axis=0)).std() == pytest.approx(0.2, rel=1e-3)
+    assert ((values > np.median(values, axis=0)) == unpack(started.encoder().encode(X))).all()
+    # Closer to bits than the same directions turned at random.
+    centred = values - values.mean(axis=0)
+    random = np.linalg.qr(np.random.default_rng(0).standard_normal((values.shape[1],) * 2))[0]
+
+    def loss(v: np.ndarray) -> float:
+        return float(((np.sign(v) * np.abs(v).mean() - v) ** 2).mean())
+
+    assert loss(centred) < loss(centred @ random)

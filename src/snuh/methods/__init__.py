@@ -46,7 +46,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "corrsh": MethodInfo(
         home="snuh.methods.corrsh:CorrSH",
-        summary="a word model of bits that depend on each other",
+        summary="A word model of bits that depend on each other",
         paper="Zheng et al., Generative Semantic Hashing Enhanced via Boltzmann Machines (ACL 2020)",
         year=2020,
         needs_graph=False,
@@ -55,7 +55,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "ammi": MethodInfo(
         home="snuh.methods.ammi:AMMI",
-        summary="a linear encoder whose codes say as much about their document as they can",
+        summary="A linear encoder whose codes say as much about their document as they can",
         paper="Stratos and Wiseman, ... Adversarially Maximizing Mutual Information (ICML 2020)",
         year=2020,
         needs_graph=False,
@@ -64,7 +64,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "pairrec": MethodInfo(
         home="snuh.methods.pairrec:PairRec",
-        summary="a document and its neighbour must both explain the document",
+        summary="A document and its neighbour must both explain the document",
         paper="Hansen et al., Unsupervised Semantic Hashing with Pairwise Reconstruction (SIGIR 2020)",
         year=2020,
         needs_graph=True,
@@ -73,7 +73,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "wish": MethodInfo(
         home="snuh.methods.wish:WISH",
-        summary="each bit switches a topic on; made for few bits",
+        summary="Each bit switches a topic on; made for few bits",
         paper="Ye et al., Unsupervised Few-Bits Semantic Hashing ... (Findings of EMNLP 2020)",
         year=2020,
         needs_graph=False,
@@ -82,7 +82,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "rbsh": MethodInfo(
         home="snuh.methods.rbsh:RBSH",
-        summary="a word model that also ranks documents as a simpler code does",
+        summary="A word model that also ranks documents as a simpler code does",
         paper="Hansen et al., Unsupervised Neural Generative Semantic Hashing (SIGIR 2019)",
         year=2019,
         needs_graph=True,
@@ -109,7 +109,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "nash": MethodInfo(
         home="snuh.methods.nash:NASH",
-        summary="a word model whose latent variables are the bits themselves",
+        summary="A word model whose latent variables are the bits themselves",
         paper="Shen et al., NASH: Toward End-to-End Neural Architecture ... (ACL 2018)",
         year=2018,
         needs_graph=False,
@@ -127,7 +127,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "vdsh": MethodInfo(
         home="snuh.methods.vdsh:VDSH",
-        summary="a variational autoencoder of words, cut at the medians",
+        summary="A variational autoencoder of words, cut at the medians",
         paper="Chaidaroon and Fang, Variational Deep Semantic Hashing (SIGIR 2017)",
         year=2017,
         needs_graph=False,
@@ -145,7 +145,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "sth": MethodInfo(
         home="snuh.methods.sth:STH",
-        summary="bits of a neighbour graph's spectrum, predicted from the words",
+        summary="Bits of a neighbour graph's spectrum, predicted from the words",
         paper="Zhang et al., Self-Taught Hashing for Fast Similarity Search (SIGIR 2010)",
         year=2010,
         needs_graph=True,
@@ -154,7 +154,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "sph": MethodInfo(
         home="snuh.methods.sph:SpH",
-        summary="principal directions, cut by waves",
+        summary="Principal directions, cut by waves",
         paper="Weiss et al., Spectral Hashing (NIPS 2008)",
         year=2008,
         needs_graph=False,
@@ -163,7 +163,7 @@ METHODS: Mapping[str, MethodInfo] = {
     ),
     "lsh": MethodInfo(
         home="snuh.methods.lsh:LSH",
-        summary="random directions, nothing learnt",
+        summary="Random directions, nothing learnt",
         paper="Charikar, Similarity Estimation Techniques from Rounding Algorithms (STOC 2002)",
         year=2002,
         needs_graph=False,

@@ -61,15 +61,21 @@ class GradientHasher(HashingEstimator):
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
         rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
         generator = torch.Generator().manual_seed(int(self.seed))
+        epochs = self._epochs(data.X.shape[0])
         plan = TrainingPlan(
-            epochs=self._epochs(data.X.shape[0]),
+            epochs=epochs,
             patience=int(self.patience),
             learning_rate=self._chosen("learning_rate"),
             decay=self.decay,
             clip=self.clip,
+            settle=self._settle(epochs),
         )
         objective = self._objective(Start(data, plan.epochs, rng, generator, on_progress))
         return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress)
+
+    def _settle(self, epochs: int) -> int:
+        """How many epochs stay too close to the start for their score to be compared with later ones."""
+        return 0
 
     def _chosen(self, name: str) -> float:
         """A parameter as given, or what its table says for codes of this length."""

@@ -6,7 +6,7 @@ Gong, Lazebnik: Iterative Quantization: A Procrustean Approach to Learning Binar
 
 V: centred projections of the documents on their leading principal directions. R: the rotation. B: the codes.
 Each of the two has its best value in closed form where the other is given: B = sign(V R), and R by orthogonal
-Procrustes, R = S T' where S O T' is the SVD of V' B. The error never rises.
+Procrustes, R = S T' where S O T' is the SVD of V' B. The error never rises (`principal.turn_to_bits`).
 
 Departures: the directions are those of LSA with PCA among them (`principal`); where there are fewer
 directions than bits, columns of zeros are added to V, and the rotation spreads the others over all bits.
@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import orthogonal_procrustes
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.estimator import HashingEstimator, TrainingData
 from snuh.methods.limits import Limit
-from snuh.methods.principal import Reals, fit_principal
+from snuh.methods.principal import fit_principal, turn_to_bits
 from snuh.methods.result import TrainingResult
 from snuh.progress import OnProgress
 
@@ -46,21 +45,7 @@ class ITQ(HashingEstimator):
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
         rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
         principal = fit_principal(data.X, dims=self.n_bits, seed=int(self.seed))
-        values = principal.values(data.X)
-        missing = self.n_bits - values.shape[1]
-        values = np.pad(values, ((0, 0), (0, missing)))
-        rotation = quantising_rotation(values, iterations=int(self.iterations), rng=rng)
-        turned = rotation[: self.n_bits - missing]  # zeros have no share in the values
-        weight, bias = principal.directions @ turned, -principal.centre @ turned
-        layer = Layer(weight.astype(np.float32), bias.astype(np.float32))
+        turned = turn_to_bits(principal, data.X, bits=self.n_bits, iterations=int(self.iterations), rng=rng)
+        layer = Layer(turned.directions.astype(np.float32), -turned.centre.astype(np.float32))
         encoder = Encoder((layer,), np.zeros(self.n_bits, dtype=np.float32))
         return TrainingResult(encoder, data.score(encoder), "solved")
-
-
-def quantising_rotation(values: Reals, *, iterations: int, rng: np.random.Generator) -> Reals:
-    """Return a rotation (bits, bits) that brings values (docs, bits) close to signs, from a random start."""
-    rotation: Reals = np.linalg.qr(rng.standard_normal((values.shape[1], values.shape[1])))[0]
-    for _ in range(iterations):
-        codes = np.where(values @ rotation > 0, 1.0, -1.0)
-        rotation, _ = orthogonal_procrustes(values, codes)
-    return rotation

@@ -1,12 +1,13 @@
 """SNUH-plus, the product's default: SNUH with a better graph and codes that also explain their neighbours.
 
-The objective of SNUH (`tree_objective`) with four additions, told apart in docs/methods/snuh-plus.md:
+The objective of SNUH (`tree_objective`) with five additions, told apart in docs/methods/snuh-plus.md:
 
 - the neighbour graph uses the mean of TF-IDF cosine and cosine in LSA space;
 - on a sampled edge, the code of one document must also explain the words of the other, with the same decoder:
   + neighbor_words * N * mean over edges of E_q log p(x_i|z_j);
 - the graph is built anew once, a quarter of the similarity then from the means learnt so far;
-- some words are hidden from the encoder in each step.
+- some words are hidden from the encoder in each step;
+- the encoder starts as that of ITQ on LSA, so that the codes are good ones from the first step on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import ClassVar
 
 from snuh.methods.limits import Limit
 from snuh.methods.tree_estimator import Additions, TreeHasher
-from snuh.methods.tree_objective import Correlation
+from snuh.methods.tree_objective import Correlation, From
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -29,6 +30,7 @@ class SNUHPlus(TreeHasher):
 
     correlation: Correlation = "optimum"  # the closed form: tighter, and no weights to learn
     word_dropout: float | None = None  # share of words hidden from the encoder; None: 0 at 16 bits to 0.2
+    start: From = "itq"  # of the means' weights: LSA, turned close to bits; or "random"
     neighbor_words: float = 1.0  # weight of explaining a neighbour's words
     refresh: float = 0.4  # share of the epochs after which the graph is built anew, 0 for never
 

@@ -14,10 +14,11 @@ from snuh.encoder import Encoder
 from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
 from snuh.methods.gradient import GradientHasher, Start
 from snuh.methods.limits import Limit, check_neighbors
-from snuh.methods.tree_objective import Correlation, Edges, TreeObjective, TreeSettings
+from snuh.methods.tree_objective import Correlation, Edges, From, TreeObjective, TreeSettings
 from snuh.progress import stage_callback
 from snuh.trees import Sampler, sample_edges
 
+SETTLE_SHARE = 0.75  # of the epochs, after a start from LSA
 MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
 
 
@@ -48,6 +49,7 @@ class TreeHasher(GradientHasher):
     warmup: float = 3.0  # epochs over which beta grows
     init_range: float = 0.05  # weights start uniform within +- this
     threshold: Literal["half", "median"] = "half"  # where a mean becomes a 1
+    start: From = "random"  # of the means' weights; "itq": LSA, turned close to bits
 
     limits: ClassVar[Mapping[str, Limit]] = {
         **GradientHasher.limits,
@@ -68,6 +70,7 @@ class TreeHasher(GradientHasher):
         "affinity": ("constant", "gaussian"),
         "correlation": get_args(Correlation),
         "threshold": ("half", "median"),
+        "start": get_args(From),
     }
 
     @abstractmethod
@@ -76,6 +79,10 @@ class TreeHasher(GradientHasher):
 
     def _check_size(self, docs: int) -> None:
         check_neighbors(self.neighbors, docs)
+
+    def _settle(self, epochs: int) -> int:
+        # The held-out score is of similar words, in which LSA is at its best: it would keep the start.
+        return round(SETTLE_SHARE * epochs) if self.start == "itq" else 0
 
     def _objective(self, start: Start) -> TreeObjective:
         X, additions = start.data.X, self._additions()
@@ -89,6 +96,7 @@ class TreeHasher(GradientHasher):
             refresh=max(1, round(additions.refresh * start.epochs)) if additions.refresh else 0,
             warmup=self.warmup,
             init_range=self.init_range,
+            start=self.start,
             threshold=self.threshold,
             batch=int(self.batch_size),
         )

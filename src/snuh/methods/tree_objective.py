@@ -45,6 +45,7 @@ from snuh.methods.annealing import rise
 from snuh.methods.decoder import WordDecoder
 from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
 from snuh.methods.layers import WordSets, sparse_linear, word_sets
+from snuh.methods.principal import fit_principal, turn_to_bits
 from snuh.methods.thresholds import medians
 
 Correlation = Literal["encoder", "optimum", "prior", "none"]
@@ -55,7 +56,12 @@ closed-form best gamma, which needs no weights; prior: in the prior alone, gamma
 at all (SNUH_ind).
 """
 
+From = Literal["random", "itq"]
+"""From where the means start; itq: LSA, turned close to bits: good codes from the first step on."""
+
 CLOSE_TO_ONE = 1.0 - 1e-6
+# Deviation of the means' inputs at the start: with tau = 0.1 the bits are fairly sure, and can still change.
+ITQ_SPREAD, ITQ_ITERATIONS = 0.2, 50
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,7 @@ class TreeSettings:
     refresh: int  # epoch before which the edges are drawn anew, 0 for never
     warmup: float  # epochs over which beta grows from 0
     init_range: float  # weights start uniform within +- this
+    start: From  # of the means' weights
     threshold: Literal["half", "median"]
     batch: int
 
@@ -174,8 +181,17 @@ class TreeObjective:
         them, and the prior, centred at 0, keeps them there: dead codes.
         """
         bits = self.settings.bits
+        if self.settings.start == "itq":
+            self.weight[:, :bits] = self._itq_directions()
         logits = self.X @ self.weight[:, :bits].numpy()
         self.bias[:bits] = -torch.from_numpy(np.median(logits, axis=0))
+
+    def _itq_directions(self) -> Tensor:
+        rng = np.random.default_rng(self.generator.initial_seed())
+        found = fit_principal(self.X, dims=self.settings.bits, seed=self.generator.initial_seed())
+        turned = turn_to_bits(found, self.X, bits=self.settings.bits, iterations=ITQ_ITERATIONS, rng=rng)
+        directions = torch.from_numpy(turned.directions).float()
+        return directions * (ITQ_SPREAD / max(float(turned.values(self.X).std()), 1e-6))
 
     @property
     def steps(self) -> int:
