@@ -343,3 +343,10 @@ def test_wrong_usage_exits_2() -> None:
     assert run("fit").code == 2
     assert run("fit", "x.jsonl", "--out", "m", "--no-such-option").code == 2
     assert run("nonsense").code == 2
+
+
+def test_what_a_message_repeats_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    ran = run_process("search", str(tmp_path / "no\x1b[31msuch"), "text")
+    assert ran.code == 2
+    assert "\x1b" not in ran.stderr
+    assert "no" in ran.stderr and "[31msuch" in ran.stderr

@@ -12,7 +12,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from snuh.cli.output import harmless, plural, print_facts, results_console
+from snuh.cli.output import plural, print_facts, results_console
+from snuh.cli.plain import harmless
 from snuh.dedup import Duplicate, DuplicateReport
 from snuh.errors import InputError, suggest
 from snuh.storage import atomic_write, dump_json

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperGroup
 
+from snuh.cli.plain import harmless
 from snuh.errors import SnuhError
 from snuh.filters import FilterError
 
@@ -38,7 +39,7 @@ class CommandGroup(TyperGroup):
 
 def say(message: str) -> None:
     """Write one line to stderr."""
-    sys.stderr.write(f"snuh: {' '.join(message.split())}\n")
+    sys.stderr.write(f"snuh: {harmless(' '.join(message.split()))}\n")
     sys.stderr.flush()
 
 

@@ -10,7 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from snuh.cli.output import first_line, harmless, hit_to_json, results_console
+from snuh.cli.output import first_line, hit_to_json, results_console
+from snuh.cli.plain import harmless
 from snuh.errors import InputError
 from snuh.explain import Explanation, WordShare, explain, marked
 from snuh.model import Model

@@ -122,7 +122,8 @@ def _fast_in_words(found: Info) -> str:
 def _print(found: Info, training: Mapping[str, Any]) -> None:
     from rich.text import Text
 
-    from snuh.cli.output import harmless, print_facts, results_console
+    from snuh.cli.output import print_facts, results_console
+    from snuh.cli.plain import harmless
 
     disk = (
         f"{found.bytes_per_document:,.0f} on disk with text and metadata" if found.documents else "none yet"

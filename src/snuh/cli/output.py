@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from snuh.search import Hit
 
 WIDTH_WITHOUT_TERMINAL = 120
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def print_json(value: object) -> None:
@@ -92,11 +90,6 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
 def first_line(text: str) -> str:
     """Return the first line with something on it, its spaces evened out."""
     return next((" ".join(line.split()) for line in text.splitlines() if line.strip()), "")
-
-
-def harmless(text: str) -> str:
-    """Put a replacement sign for each control character: in a terminal it could move things, or worse."""
-    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def plural(count: int, noun: str) -> str:
