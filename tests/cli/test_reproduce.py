@@ -15,13 +15,14 @@ import pytest
 
 from snuh.experiments.rows import read_rows
 from snuh.experiments.run import run_key
+from snuh.experiments.targets import TARGETS
 from tests.cli.running import Ran, environment, run
 from tests.cli.test_processes import run_guarded
 from tests.experiments.worlds import data_folder, finished, write_corpus
 
 TINY = ("--method", "snuh", "--set", "epochs=2", "--set", "neighbors=5", "--set", "trees=2")
 TOY = ("table1", "--corpus", "toy", *TINY)
-FILE = Path("results/table1.jsonl")
+FILE = Path("results/runs.jsonl")
 
 # Training is not installed here.
 WITHOUT_TORCH = """
@@ -62,7 +63,9 @@ def test_runs_print_the_table_and_a_second_call_runs_nothing() -> None:
     )
     assert "4 runs wanted; 4 to do\n" in first.stderr
     assert re.search(
-        r"^toy snuh 8 bits seed 0: precision@100 0\.\d{4} in \d+ s; 3 to do, about", first.stderr, re.M
+        r"^toy snuh 8 bits seed 0 epochs=2 .*: precision@100 0\.\d{4} in \d+ s; 3 to do, about",
+        first.stderr,
+        re.M,
     )
     assert re.search(r"^\| toy +\| snuh +\| \*\*\.\d{3}\*\* ± \.\d{3} \(2\) +\|", first.stdout, re.M)
     before = FILE.read_bytes()
@@ -77,7 +80,7 @@ def test_goes_on_where_it_was_stopped_and_repairs_a_cut_line() -> None:
     whole = FILE.read_bytes()
     FILE.write_bytes(whole[:-30])
     ran = reproduce(*TOY, "--bits", 8, "--seeds", "0,1")
-    assert "snuh: warning: the last line of results/table1.jsonl was cut" in ran.stderr
+    assert "snuh: warning: the last line of results/runs.jsonl was cut" in ran.stderr
     assert "2 runs wanted; 1 to do" in ran.stderr
     assert [row["seed"] for row in rows()] == [0, 1]
     assert rows()[1]["precision"] == json.loads(whole.splitlines()[1])["precision"]
@@ -123,7 +126,7 @@ def test_ctrl_c_keeps_finished_runs_and_no_other(data: Path) -> None:
         stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (130, "")
     assert stderr.endswith(
-        "snuh: interrupted: finished runs are in results/table1.jsonl, the same command goes on\n"
+        "snuh: interrupted: finished runs are in results/runs.jsonl, the same command goes on\n"
     )
     assert FILE.read_bytes() == before
 
@@ -153,14 +156,50 @@ def test_quick_is_a_small_part_that_options_can_change(data: Path) -> None:
     assert [(row["corpus"], row["bits"]) for row in rows()[2:]] == [("toy", 16), ("toy", 64)]
 
 
+def test_targets_share_runs() -> None:
+    options = (*TOY[1:], "--bits", 8, "--seeds", 0)
+    reproduce("table1", *options)
+    sweep = reproduce("tau", *options)
+    assert "5 runs wanted; 4 to do" in sweep.stderr
+    assert [row["all_parameters"]["tau"] for row in rows()] == [0.1, 0.05, 0.2, 0.5, 1.0]
+    assert "\ntoy snuh 8 bits seed 0 epochs=2 neighbors=5 trees=2 tau=0.5: precision@100" in sweep.stderr
+    assert re.findall(r"^\| ([\w. ()]+?) +\| \**\.\d{3}\** \(1\) +\|$", sweep.stdout, re.M) == [
+        "0.05",
+        "0.1 (default)",
+        "0.2",
+        "0.5",
+        "1.0",
+    ]
+    ablation = reproduce("table2", *options)
+    assert "3 runs wanted; 2 to do" in ablation.stderr
+    assert [row["all_parameters"]["correlation"] for row in rows()[5:]] == ["none", "prior"]
+    assert re.findall(r"^\| toy +\| (\w+) +\| \**\.\d{3}\** \(1\) +\|$", ablation.stdout, re.M) == [
+        "SNUH_ind",
+        "SNUH_prior",
+        "SNUH",
+    ]
+    assert reproduce("table2", *options, "--table").stdout == ablation.stdout
+
+
+def test_a_quick_sweep_takes_every_second_value(data: Path) -> None:
+    write_corpus(data / "ng20.jsonl.gz", docs=200)
+    reproduce("trees", "--quick", "--set", "epochs=2", "--set", "neighbors=5")
+    assert {(row["corpus"], row["method"], row["bits"], row["seed"]) for row in rows()} == {
+        ("ng20", "snuh", 64, 0)
+    }
+    used = [(row["all_parameters"]["correlation"], row["all_parameters"]["trees"]) for row in rows()]
+    assert used == [("none", 20), ("encoder", 2), ("encoder", 10), ("encoder", 20)]
+
+
 def test_a_run_that_fails_stops_no_other_and_is_done_again_only_when_asked(data: Path) -> None:
     write_corpus(data / "few.jsonl.gz", docs=40)
     command = ("table1", "--corpus", "few,toy", "--method", "snuh", "--bits", 8, "--seeds", 0)
     command += ("--set", "epochs=2", "--set", "trees=2", "--set", "neighbors=50", "--results", "mine.jsonl")
     ran = reproduce(*command)
     assert [row["error"] is None for row in rows(Path("mine.jsonl"))] == [False, True]
-    assert "few snuh 8 bits seed 0: failed: expected more documents than neighbors (50)" in ran.stderr
-    assert "snuh: warning: 1 run failed, such as few snuh 8 bits seed 0; --retry" in ran.stderr
+    failed = "few snuh 8 bits seed 0 epochs=2 trees=2 neighbors=50"
+    assert f"{failed}: failed: expected more documents than neighbors (50)" in ran.stderr
+    assert f"snuh: warning: 1 run failed, such as {failed}; --retry" in ran.stderr
     assert "1 failed" in ran.stdout
     again = reproduce(*command)
     assert "0 to do" in again.stderr and "1 run failed" in again.stderr
@@ -175,7 +214,7 @@ def test_other_documents_of_the_same_name_are_refused(data: Path) -> None:
     write_corpus(data / "toy.jsonl.gz", docs=200, seed=1)
     ran = run("reproduce", *TOY, "--bits", 8, "--seeds", 1)
     assert ran.code == 2
-    assert "results/table1.jsonl holds runs on other documents of toy" in ran.complaints[0]
+    assert "results/runs.jsonl holds runs on other documents of toy" in ran.complaints[0]
 
 
 REFUSED = {
@@ -195,7 +234,27 @@ REFUSED = {
     "bad parameter": ((*TOY, "--set", "tau=-1"), r"tau must be above 0, got -1"),
     "bad bits": ((*TOY, "--bits", "20"), r"bits must be a multiple of 8 from 8 to 512, got 20"),
     "no number": ((*TOY, "--seeds", "0-2"), r'--seeds expects whole numbers with commas between, got "0-2"'),
-    "no file yet": (("table1", "--table"), r"cannot read results/table1\.jsonl: No such file"),
+    "other methods in the ablation": (
+        ("table2", "--method", "snuh-plus"),
+        r"table2 compares variants of snuh, got snuh-plus: use table1",
+    ),
+    "the ablation's parameter": (
+        ("table2", "--set", "correlation=prior"),
+        r"table2 sets correlation itself: leave out --set correlation",
+    ),
+    "a sweep of a method without the parameter": (
+        ("tau", "--method", "vdsh"),
+        r"tau varies a parameter that vdsh does not have: choose a method that has it",
+    ),
+    "a sweep of two methods": (
+        ("beta", "--method", "snuh,vdsh"),
+        r"beta takes one method at a time, got snuh, vdsh",
+    ),
+    "a sweep's parameter": (
+        ("neighbors", "--set", "neighbors=5"),
+        r"neighbors sets neighbors itself: leave out --set neighbors",
+    ),
+    "no file yet": (("table1", "--table"), r"cannot read results/runs\.jsonl: No such file"),
     "a folder": ((*TOY, "--results", "data"), r"cannot read data: Is a directory"),
 }
 
@@ -241,9 +300,15 @@ def test_a_method_whose_extra_is_missing_is_refused(data: Path) -> None:
     assert not FILE.parent.exists()
 
 
+def test_help_says_what_each_target_is() -> None:
+    text = run("reproduce", "--help").stdout
+    assert re.findall(r"(\w+): (?:every method|snuh with)", text) == list(TARGETS)
+
+
 def test_help_and_table_need_no_torch() -> None:
     Path("runs.jsonl").write_text(json.dumps(finished(0.5)) + "\n")
-    for command in (("reproduce", "--help"), ("reproduce", "table1", "--table", "--results", "runs.jsonl")):
-        done = run_guarded(*command)
+    assert run_guarded("reproduce", "--help").returncode == 0
+    for target in ("table1", "table2"):
+        done = run_guarded("reproduce", target, "--table", "--results", "runs.jsonl")
         assert done.returncode == 0, done.stderr
-    assert "**.500** (1)" in done.stdout
+        assert "**.500** (1)" in done.stdout

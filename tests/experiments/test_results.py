@@ -145,6 +145,6 @@ def test_every_fact_of_a_row_is_on_its_page_and_in_the_kept_results(data: Path) 
     page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
     _, _, section = page.partition("## The file")
     assert names == set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
-    kept = read_rows(ROOT / "results" / "table1.jsonl")
+    kept = read_rows(ROOT / "results" / "runs.jsonl")
     assert len(kept) >= 103
     assert all(row.keys() == names for row in kept)

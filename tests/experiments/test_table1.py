@@ -6,20 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 from snuh.experiments.estimate import seconds_left
-from snuh.experiments.paper import TABLE1, best_printed, printed
-from snuh.experiments.table1 import QUICK, USUAL, table
+from snuh.experiments.paper import PRINTED_TABLE1
+from snuh.experiments.table1 import TABLE1
 from snuh.experiments.target import Choice
 from snuh.methods import METHODS
-from tests.experiments.worlds import TINY, finished, tiny_run
+from tests.experiments.worlds import TINY, finished, table_cells, tiny_run
 
 CHOICE = Choice(corpora=("ng20",), methods=("snuh-plus", "snuh"), bits=(16, 64), seeds=(0, 1, 2))
 
 
 def cells(choice: Choice, *rows: dict[str, Any]) -> dict[str, list[str]]:
     """Return the cells of the table by method."""
-    lines = [line for line in table(choice, rows).splitlines() if line.startswith("|")]
-    split = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {method: rest for _, method, *rest in [split[0], *split[2:]]}
+    return {method: rest for _, method, *rest in table_cells(TABLE1.markdown(choice, rows))}
 
 
 def test_a_cell_has_mean_deviation_and_number_of_seeds_and_the_best_is_bold() -> None:
@@ -60,35 +58,37 @@ def test_protocols_settings_and_seeds_that_were_not_chosen_do_not_mix() -> None:
 
 
 def test_the_heading_names_the_protocol_and_the_settings() -> None:
-    label_free, by_labels = (table(replace(CHOICE, select=select), []) for select in ("score", "labels"))
+    label_free, by_labels = (
+        TABLE1.markdown(replace(CHOICE, select=select), []) for select in ("score", "labels")
+    )
     assert "No labels before the evaluation" in label_free and "paper's protocol" not in label_free
     assert "The paper's protocol" in by_labels and "No labels" not in by_labels
     chosen = replace(CHOICE, parameters={"tau": 0.2}, features={"max_terms": 50})
-    assert "With tau=0.2, features.max_terms=50." in table(chosen, [])
+    assert "With tau=0.2, features.max_terms=50." in TABLE1.markdown(chosen, [])
 
 
 def test_a_corpus_that_is_not_in_the_paper_has_no_columns_of_it() -> None:
     choice = replace(CHOICE, corpora=("agnews",))
     assert cells(choice, finished(0.8, corpus="agnews"))["method"] == ["16 bits", "64 bits"]
-    assert "paper" not in table(choice, [])
+    assert "paper" not in TABLE1.markdown(choice, [])
 
 
 def test_the_papers_figures_average_to_what_it_prints() -> None:
     averages = {"sph": 0.5198, "sth": 0.5662, "vdsh": 0.5366, "nash": 0.6462, "gmsh": 0.6807}
     averages |= {"ammi": 0.7323, "corrsh": 0.7355, "snuh": 0.7474}
     for method, average in averages.items():
-        figures = [figure for four in TABLE1[method].values() for figure in four]
+        figures = [figure for four in PRINTED_TABLE1.rows[method].values() for figure in four]
         assert abs(sum(figures) / 12 - average) < 1e-4
-    assert printed("ng20.tfidf", "nbrreg", 64) == 0.4768
-    assert printed("ng20", "snuh", 8) is None
-    assert best_printed("ng20", 16) == TABLE1["corrsh"]["ng20"][0]
+    assert PRINTED_TABLE1.figure("ng20.tfidf", "nbrreg", 64) == 0.4768
+    assert PRINTED_TABLE1.figure("ng20", "snuh", 8) is None
+    assert PRINTED_TABLE1.best("ng20", 16) == PRINTED_TABLE1.rows["corrsh"]["ng20"][0]
 
 
 def test_table1_wants_every_method_and_a_whole_table_with_one_seed_first() -> None:
-    runs = USUAL.every_run()
+    runs = TABLE1.runs(TABLE1.usual)
     assert len({run.key for run in runs}) == len(runs) == len(METHODS) * 3 * 4 * 3
     assert {run.seed for run in runs[: len(runs) // 3]} == {0}
-    assert len(QUICK.every_run()) == len(METHODS) * 2
+    assert len(TABLE1.runs(TABLE1.quick)) == len(METHODS) * 2
 
 
 def test_the_time_left_comes_from_the_runs_most_like_those_to_do() -> None:

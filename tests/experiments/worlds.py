@@ -57,3 +57,10 @@ def finished(precision: float | None, **changes: Any) -> dict[str, Any]:
         "error": "the loss is not finite" if precision is None else None,
     }
     return row | changes
+
+
+def table_cells(text: str) -> list[list[str]]:
+    """Return the cells of a Markdown table, line by line, its titles first."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    titles, _, *rest = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [titles, *rest]

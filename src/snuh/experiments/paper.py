@@ -1,13 +1,17 @@
-"""The figures that the paper prints in Table 1: precision@100, the baselines as their papers report it."""
+"""The figures that the paper prints: precision@100, the baselines as their papers report it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 
 BITS = (16, 32, 64, 128)
 
-# method -> corpus -> precision at 16, 32, 64 and 128 bits
-TABLE1: Mapping[str, Mapping[str, tuple[float, float, float, float]]] = {
+# row -> corpus -> precision at 16, 32, 64 and 128 bits
+Printed: TypeAlias = Mapping[str, Mapping[str, tuple[float, float, float, float]]]
+
+TABLE1: Printed = {
     "sph": {
         "reuters": (0.6340, 0.6513, 0.6290, 0.6045),
         "tmc": (0.6055, 0.6281, 0.6143, 0.5891),
@@ -53,14 +57,38 @@ TABLE1: Mapping[str, Mapping[str, tuple[float, float, float, float]]] = {
     },
 }
 
+TABLE2: Printed = {
+    "SNUH_ind": {
+        "reuters": (0.7823, 0.8094, 0.8180, 0.8385),
+        "tmc": (0.6978, 0.7307, 0.7421, 0.7526),
+        "ng20": (0.4806, 0.5503, 0.6017, 0.6060),
+    },
+    "SNUH_prior": {
+        "reuters": (0.8043, 0.8295, 0.8431, 0.8460),
+        "tmc": (0.7177, 0.7408, 0.7518, 0.7528),
+        "ng20": (0.5443, 0.6071, 0.6212, 0.6014),
+    },
+    "SNUH": TABLE1["snuh"],
+}
 
-def best_printed(corpus: str, bits: int) -> float | None:
-    """Return the best figure of a column, None where the paper has none."""
-    figures = (printed(corpus, method, bits) for method in TABLE1)
-    return max((value for value in figures if value is not None), default=None)
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A table of the paper, to look figures up in."""
+
+    name: str
+    rows: Printed
+
+    def figure(self, corpus: str, row: str, bits: int) -> float | None:
+        """Return the paper's figure, None where it has none; NAME.tfidf counts as the corpus NAME."""
+        figures = self.rows.get(row, {}).get(corpus.removesuffix(".tfidf"))
+        return None if figures is None or bits not in BITS else figures[BITS.index(bits)]
+
+    def best(self, corpus: str, bits: int) -> float | None:
+        """Return the best figure of a column, None where the paper has none."""
+        figures = (self.figure(corpus, row, bits) for row in self.rows)
+        return max((value for value in figures if value is not None), default=None)
 
 
-def printed(corpus: str, method: str, bits: int) -> float | None:
-    """Return the paper's figure, None where it has none; NAME.tfidf counts as the corpus NAME."""
-    figures = TABLE1.get(method, {}).get(corpus.removesuffix(".tfidf"))
-    return None if figures is None or bits not in BITS else figures[BITS.index(bits)]
+PRINTED_TABLE1 = PrintedTable("Table 1", TABLE1)
+PRINTED_TABLE2 = PrintedTable("Table 2", TABLE2)

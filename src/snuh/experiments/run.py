@@ -30,7 +30,8 @@ class Run:
     features: Mapping[str, Any]
 
     def __str__(self) -> str:
-        return f"{self.corpus} {self.method} {self.bits} bits seed {self.seed}"
+        given = "".join(f" {name}={value}" for name, value in self.parameters.items())
+        return f"{self.corpus} {self.method} {self.bits} bits seed {self.seed}{given}"
 
     @property
     def key(self) -> str:

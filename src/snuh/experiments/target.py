@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from snuh.errors import InputError
 from snuh.experiments.run import Row, Run, Select
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of a table: a method, and the parameters that tell it from the other rows."""
+
+    label: str
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -18,18 +28,21 @@ class Choice:
     methods: tuple[str, ...]
     bits: tuple[int, ...]
     seeds: tuple[int, ...]
+    values: tuple[float, ...] = ()  # of the parameter that a sweep varies
     select: Select = "score"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     features: Mapping[str, Any] = field(default_factory=dict)
 
-    def run(self, corpus: str, method: str, bits: int, seed: int) -> Run:
+    def run(self, corpus: str, variant: Variant, bits: int, seed: int) -> Run:
         """Return one run of this choice."""
-        return Run(corpus, method, bits, seed, self.select, self.parameters, self.features)
+        parameters = {**self.parameters, **variant.parameters}
+        return Run(corpus, variant.method, bits, seed, self.select, parameters, self.features)
 
-    def every_run(self) -> list[Run]:
-        """Return all combinations, one seed after the other: a stop leaves a table with fewer seeds."""
-        combinations = product(self.seeds, self.corpora, self.bits, self.methods)
-        return [self.run(corpus, method, bits, seed) for seed, corpus, bits, method in combinations]
+    def check_not_given(self, names: Sequence[str], *, target: str) -> None:
+        """Raise InputError where a parameter is given that the target sets itself."""
+        for name in names:
+            if name in self.parameters:
+                raise InputError(f"{target} sets {name} itself: leave out --set {name}")
 
 
 @dataclass(frozen=True)
@@ -39,5 +52,14 @@ class Target:
     name: str
     usual: Choice  # what is not chosen otherwise
     quick: Choice  # a smaller part that says something already
-    runs: Callable[[Choice], list[Run]]
-    table: Callable[[Choice, Sequence[Row]], str]  # Markdown, of the rows that a file holds
+    variants: Callable[[Choice], Sequence[Variant]]  # InputError for a choice that it has no use for
+    table: Callable[[Choice, Sequence[Variant], Sequence[Row]], str]  # Markdown, of a file's rows
+
+    def runs(self, choice: Choice) -> list[Run]:
+        """Return all combinations, one seed after the other: a stop leaves a table with fewer seeds."""
+        combinations = product(choice.seeds, choice.corpora, choice.bits, self.variants(choice))
+        return [choice.run(corpus, variant, bits, seed) for seed, corpus, bits, variant in combinations]
+
+    def markdown(self, choice: Choice, rows: Sequence[Row]) -> str:
+        """Return the table of what was chosen, from the rows that a file holds."""
+        return self.table(choice, self.variants(choice), rows)

@@ -1,0 +1,48 @@
+"""The figures of a table, from the rows that a file holds, and what is said above them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from snuh.experiments.cells import Cell, bold
+from snuh.experiments.run import Row, Select, run_key
+from snuh.experiments.target import Choice, Variant
+
+PROTOCOLS: Mapping[Select, str] = {
+    "score": "No labels before the evaluation: the epoch is chosen by the held-out score (--select score).",
+    "labels": "The paper's protocol: the epoch is chosen by the labels of the validation split "
+    "(--select labels).",
+}
+
+
+class Figures:
+    """Finds the figures of a choice: its protocol, its settings, its seeds, and no others."""
+
+    def __init__(self, choice: Choice, rows: Sequence[Row]) -> None:
+        self._choice = choice
+        self._found = {run_key(row): row for row in rows}  # of several rows of a run the last counts
+
+    def compared(self, corpus: str, bits: int, variants: Sequence[Variant]) -> list[str]:
+        """Return a cell for each variant, the best in bold."""
+        cells = [self._cell(corpus, bits, variant) for variant in variants]
+        best = max((cell.mean for cell in cells if cell.mean is not None), default=None)
+        return [bold(cell.shown, when=cell.mean == best) + cell.rest for cell in cells]
+
+    def _cell(self, corpus: str, bits: int, variant: Variant) -> Cell:
+        keys = [self._choice.run(corpus, variant, bits, seed).key for seed in self._choice.seeds]
+        rows = [self._found[key] for key in keys if key in self._found]
+        values = [row["precision"]["100"] for row in rows if row["error"] is None]
+        return Cell(values, failed=len(rows) - len(values))
+
+
+def heading(choice: Choice, *also: str) -> str:
+    """Return what the figures are, line by line: the measure, the protocol, the settings that were given."""
+    given = {**choice.parameters, **{f"features.{name}": value for name, value in choice.features.items()}}
+    settings = ", ".join(f"{name}={value}" for name, value in given.items())
+    lines = [
+        "precision@100 on the test split: mean ± standard deviation (number of seeds).",
+        PROTOCOLS[choice.select],
+        f"With {settings}." if settings else "",
+        *also,
+    ]
+    return "\n".join(line for line in lines if line)
