@@ -22,7 +22,7 @@ class MethodInfo:
     year: int
     needs_graph: bool
     needs_torch: bool
-    cost: str
+    cost: str  # on one core of two
 
 
 METHODS: Mapping[str, MethodInfo] = {
@@ -51,7 +51,7 @@ METHODS: Mapping[str, MethodInfo] = {
         year=2020,
         needs_graph=False,
         needs_torch=True,
-        cost="about a minute for 10,000 documents",
+        cost="about 2 minutes for 10,000 documents",
     ),
     "ammi": MethodInfo(
         home="snuh.methods.ammi:AMMI",
@@ -60,7 +60,7 @@ METHODS: Mapping[str, MethodInfo] = {
         year=2020,
         needs_graph=False,
         needs_torch=True,
-        cost="about a minute for 10,000 documents",
+        cost="about 20 seconds for 10,000 documents",
     ),
     "pairrec": MethodInfo(
         home="snuh.methods.pairrec:PairRec",
@@ -69,7 +69,7 @@ METHODS: Mapping[str, MethodInfo] = {
         year=2020,
         needs_graph=True,
         needs_torch=True,
-        cost="about a minute for 10,000 documents",
+        cost="about 2 minutes for 10,000 documents",
     ),
     "wish": MethodInfo(
         home="snuh.methods.wish:WISH",
@@ -87,7 +87,7 @@ METHODS: Mapping[str, MethodInfo] = {
         year=2019,
         needs_graph=True,
         needs_torch=True,
-        cost="about a minute for 10,000 documents",
+        cost="about 4 minutes for 10,000 documents",
     ),
     "bmsh": MethodInfo(
         home="snuh.methods.bmsh:BMSH",
@@ -123,7 +123,7 @@ METHODS: Mapping[str, MethodInfo] = {
         year=2018,
         needs_graph=True,
         needs_torch=True,
-        cost="about a minute for 10,000 documents",
+        cost="about 2 minutes for 10,000 documents",
     ),
     "vdsh": MethodInfo(
         home="snuh.methods.vdsh:VDSH",
