@@ -51,7 +51,7 @@ def measure(run: Run, corpus: Corpus, *, commit: str | None, on_progress: OnProg
         "all_parameters": estimator.get_params(),
         "all_features": corpus.all_features,
         **learnt,
-        "seconds": round(seconds, 1),
+        "seconds": round(seconds, 3),
         "peak_megabytes": peak_megabytes(),
         "error": error,
         "snuh": __version__,
