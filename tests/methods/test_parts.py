@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -20,6 +18,7 @@ from snuh.methods.network import Network
 from snuh.methods.rbsh import RBSH, ranking_loss
 from snuh.methods.thresholds import distinct_rows, medians
 from snuh.methods.weak_neighbors import weak_neighbors
+from tests.methods.differences import assert_gradient_is_right
 
 DOCS, TERMS, BITS = 60, 40, 8
 STANDARD_ERRORS = 5.0  # chance of a false alarm below one in a million a comparison
@@ -65,20 +64,6 @@ def test_the_gradient_by_bits_is_passed_on_unchanged() -> None:
 
 
 # The sparse layer
-
-
-def assert_gradient_is_right(function: Callable[[Tensor], Tensor], start: Tensor) -> None:
-    """Compare with central differences of a random projection, one entry at a time."""
-    weights = torch.randn(function(start).shape, dtype=torch.float64, generator=generator(9))
-    point = start.clone().requires_grad_()
-    (function(point) * weights).sum().backward()
-    step = 1e-6
-    for place in np.ndindex(*start.shape):
-        moved = [start.clone(), start.clone()]
-        moved[0][place] += step
-        moved[1][place] -= step
-        up, down = ((function(value) * weights).sum().item() for value in moved)
-        assert point.grad[place].item() == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-7)
 
 
 def test_a_scaled_sparse_layer_equals_the_dense_one() -> None:
@@ -284,16 +269,16 @@ def identity_encoder() -> Encoder:
 
 def test_thresholds_have_half_of_the_rows_above_and_none_at_them() -> None:
     values = np.random.default_rng(0).random((10, 8)).astype(np.float32)
-    threshold = medians(identity_encoder(), sparse.csr_matrix(values))
+    threshold = medians(identity_encoder().values(sparse.csr_matrix(values)))
     assert ((values > threshold).sum(axis=0) == 5).all()
     assert not (values == threshold).any()
 
 
 def test_the_threshold_of_an_odd_number_of_rows_is_not_one_of_their_values() -> None:
     values = np.random.default_rng(0).permutation(11)[:, None] * np.ones(8, dtype=np.float32) + 1
-    assert medians(identity_encoder(), sparse.csr_matrix(values)).tolist() == [6.5] * 8
+    assert medians(identity_encoder().values(sparse.csr_matrix(values))).tolist() == [6.5] * 8
     one = sparse.csr_matrix(values[:1])
-    np.testing.assert_array_equal(medians(identity_encoder(), one), values[0])
+    np.testing.assert_array_equal(medians(identity_encoder().values(one)), values[0])
 
 
 def test_copies_of_a_row_count_once() -> None:

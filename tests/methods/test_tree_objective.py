@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from snuh.methods.tree_objective import (
     TreeObjective,
     TreeSettings,
 )
+from tests.methods.differences import assert_gradient_is_right
 from tests.reference.dense_snuh import DenseSNUH
 
 DOCS, TERMS, BITS = 30, 50, 8
@@ -118,22 +118,6 @@ def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: 
         # The dense encoder has one weight for each place of the pair; the fast one their sum.
         both = twin.pair.weight.grad[:, :TERMS] + twin.pair.weight.grad[:, TERMS:]
         torch.testing.assert_close(fast.weight.grad[:, 2 * BITS :], both.t(), **close)
-
-
-def assert_gradient_is_right(function: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor) -> None:
-    """Compare with central differences of a random projection, one entry at a time."""
-    weights = torch.randn(
-        function(start).shape, dtype=torch.float64, generator=torch.Generator().manual_seed(9)
-    )
-    point = start.clone().requires_grad_()
-    (function(point) * weights).sum().backward()
-    step = 1e-6
-    for place in np.ndindex(*start.shape):
-        moved = [start.clone(), start.clone()]
-        moved[0][place] += step
-        moved[1][place] -= step
-        up, down = ((function(value) * weights).sum().item() for value in moved)
-        assert point.grad[place].item() == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-7)
 
 
 def test_layers_gradients_agree_with_finite_differences() -> None:

@@ -75,7 +75,7 @@ def reproduce(
     it at any time, the same command goes on. Targets share runs, and several processes may work on one file.
 
     On a machine of 2 cores, a run on a corpus like ng20 takes about a minute of one; all of table1 takes
-    about 8 hours, table2 about 2 hours, a sweep about half an hour for each corpus.
+    some 5 hours, table2 about one, a sweep about 20 minutes for each corpus.
 
     Options of several values are given again for each, or with commas: --bits 16,64.
     """

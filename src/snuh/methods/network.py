@@ -88,10 +88,10 @@ class Network:
         learns to do without codes. A linear map is left small: what it starts with is never quite unlearnt.
         """
         encoder = self.encoder("identity")
+        values = encoder.values(X)
         scale = np.ones(encoder.bits, dtype=np.float32)
         if spread is not None and len(self.weights) > 1:
-            scale = spread / np.maximum(encoder.values(X).std(axis=0), 1e-6)
-        middle = medians(encoder, X)
+            scale = spread / np.maximum(values.std(axis=0), 1e-6)
         with torch.no_grad():
             self.weights[-1][:, : encoder.bits] *= torch.from_numpy(scale)
-            self.biases[-1][: encoder.bits] = torch.from_numpy(-middle * scale)
+            self.biases[-1][: encoder.bits] = torch.from_numpy(-medians(values) * scale)

@@ -121,7 +121,7 @@ class NetworkObjective(ABC, Generic[Method]):
         encoder = self.network.encoder(self.activation)
         if self.threshold == "half":
             return replace(encoder, threshold=np.full(encoder.bits, 0.5, dtype=np.float32))
-        return replace(encoder, threshold=medians(encoder, self.distinct))
+        return replace(encoder, threshold=medians(encoder.values(self.distinct)))
 
     def decoder(self) -> npt.NDArray[np.float32] | None:
         """Return what explains words by bits (terms, bits) as it is now."""

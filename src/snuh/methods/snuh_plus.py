@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from snuh.methods.limits import Limit
 from snuh.methods.tree_estimator import Additions, TreeHasher
-from snuh.methods.tree_objective import Correlation, From
+from snuh.methods.tree_objective import Correlation, MeansStart
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -30,7 +30,7 @@ class SNUHPlus(TreeHasher):
 
     correlation: Correlation = "optimum"  # the closed form: tighter, and no weights to learn
     word_dropout: float | None = None  # share of words hidden from the encoder; None: 0 at 16 bits to 0.2
-    start: From = "itq"  # of the means' weights: LSA, turned close to bits; or "random"
+    start: MeansStart = "itq"  # of the means' weights: LSA, turned close to bits; or "random"
     neighbor_words: float = 1.0  # weight of explaining a neighbour's words
     refresh: float = 0.4  # share of the epochs after which the graph is built anew, 0 for never
 

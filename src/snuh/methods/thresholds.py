@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from snuh.encoder import Encoder
 from snuh.graph import group_equal_rows
 
 Floats = npt.NDArray[np.float32]
@@ -18,13 +17,13 @@ def distinct_rows(X: sparse.csr_matrix) -> sparse.csr_matrix:
     return X if len(first) == X.shape[0] else X[first]
 
 
-def medians(encoder: Encoder, X: sparse.csr_matrix) -> Floats:
-    """Return for each bit a value with half of the rows above it, and if possible with none just at it.
+def medians(values: Floats) -> Floats:
+    """Return for each bit of values (rows, bits) one with half of the rows above, and if possible none at it.
 
     A row at the threshold itself would have its bit by the rounding of its sums.
     """
-    values = np.sort(encoder.values(X), axis=0)
-    below = (len(values) - 1) // 2
-    above = min(below + 1, len(values) - 1)
-    middle: Floats = (values[below] + values[above]) / 2
+    ordered = np.sort(values, axis=0)
+    below = (len(ordered) - 1) // 2
+    above = min(below + 1, len(ordered) - 1)
+    middle: Floats = (ordered[below] + ordered[above]) / 2
     return middle

@@ -14,7 +14,7 @@ from snuh.encoder import Encoder
 from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
 from snuh.methods.gradient import GradientHasher, Start
 from snuh.methods.limits import Limit, check_neighbors
-from snuh.methods.tree_objective import Correlation, Edges, From, TreeObjective, TreeSettings
+from snuh.methods.tree_objective import Correlation, Edges, MeansStart, TreeObjective, TreeSettings
 from snuh.progress import stage_callback
 from snuh.trees import Sampler, sample_edges
 
@@ -49,7 +49,7 @@ class TreeHasher(GradientHasher):
     warmup: float = 3.0  # epochs over which beta grows
     init_range: float = 0.05  # weights start uniform within +- this
     threshold: Literal["half", "median"] = "half"  # where a mean becomes a 1
-    start: From = "random"  # of the means' weights; "itq": LSA, turned close to bits
+    start: MeansStart = "random"  # of the means' weights; "itq": LSA, turned close to bits
 
     limits: ClassVar[Mapping[str, Limit]] = {
         **GradientHasher.limits,
@@ -70,7 +70,7 @@ class TreeHasher(GradientHasher):
         "affinity": ("constant", "gaussian"),
         "correlation": get_args(Correlation),
         "threshold": ("half", "median"),
-        "start": get_args(From),
+        "start": get_args(MeansStart),
     }
 
     @abstractmethod

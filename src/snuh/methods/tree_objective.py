@@ -56,7 +56,7 @@ closed-form best gamma, which needs no weights; prior: in the prior alone, gamma
 at all (SNUH_ind).
 """
 
-From = Literal["random", "itq"]
+MeansStart = Literal["random", "itq"]
 """From where the means start; itq: LSA, turned close to bits: good codes from the first step on."""
 
 CLOSE_TO_ONE = 1.0 - 1e-6
@@ -77,7 +77,7 @@ class TreeSettings:
     refresh: int  # epoch before which the edges are drawn anew, 0 for never
     warmup: float  # epochs over which beta grows from 0
     init_range: float  # weights start uniform within +- this
-    start: From  # of the means' weights
+    start: MeansStart  # of the means' weights
     threshold: Literal["half", "median"]
     batch: int
 
@@ -281,7 +281,7 @@ class TreeObjective:
         encoder = Encoder((layer,), np.full(bits, 0.5, dtype=np.float32))
         if self.settings.threshold == "half":
             return encoder
-        return replace(encoder, threshold=medians(encoder, self.X))
+        return replace(encoder, threshold=medians(encoder.values(self.X)))
 
     def decoder(self) -> npt.NDArray[np.float32]:
         """The word embedding E (terms, bits) as it is now, as an array of its own."""
