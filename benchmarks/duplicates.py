@@ -18,7 +18,6 @@ import argparse
 import gzip
 import json
 import os
-import random
 import re
 import statistics
 import subprocess
@@ -27,7 +26,6 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
@@ -37,94 +35,19 @@ import numpy as np
 from datasketch import MinHash, MinHashLSH
 
 from benchmarks.machine import facts
+from benchmarks.planted import World, plant
 from snuh import load
 from snuh.codes import unpack
 from snuh.duplicates import find_duplicates, usual_radius
 
-PERMUTATIONS, COPIED = 128, 0.1
-SHARES = (0.02, 0.05, 0.1, 0.2)
+PERMUTATIONS = 128
 OUR_SETTINGS = [(m, t) for m in ("cosine", "overlap") for t in (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)]
 THEIR_SETTINGS = [(s, t) for s in (1, 3, 5) for t in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
-HEADER = "From: editor@example.org\nDate: Tue, 3 May 1994 10:15:00 GMT\nLines: 25\n\n"
-SIGNATURE = "\n--\nPat Example, Department of Examples\nAll opinions are mine alone\n"
-
-
-@dataclass(frozen=True)
-class World:
-    """Texts, and for each the document it comes from and how it was edited ("" where it was not)."""
-
-    texts: list[str]
-    origin: np.ndarray
-    edit: list[str]
-
-    @property
-    def pairs(self) -> list[tuple[int, int, str]]:
-        """(original, copy, edit) of all copies."""
-        place = {int(o): row for row, o in enumerate(self.origin) if not self.edit[row]}
-        return [(place[int(self.origin[row])], row, edit) for row, edit in enumerate(self.edit) if edit]
 
 
 def read_texts(name: str) -> list[str]:
     with gzip.open(Path(os.environ["SNUH_DATA"]) / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line)["text"] for line in lines]
-
-
-def plant(texts: list[str], *, seed: int) -> World:
-    """Copy a tenth of the documents of at least 20 words, edit each copy in one way, shuffle all."""
-    rng = random.Random(seed)
-    long_enough = [row for row, text in enumerate(texts) if len(text.split()) >= 20]
-    chosen = rng.sample(long_enough, int(COPIED * len(texts)))
-    edits = list(edits_by_name(texts).items())
-    made = [(text, row, "") for row, text in enumerate(texts)]
-    for number, row in enumerate(chosen):
-        name, edit = edits[number % len(edits)]
-        made.append((edit(texts[row], rng), row, name))
-    rng.shuffle(made)
-    return World([m[0] for m in made], np.array([m[1] for m in made]), [m[2] for m in made])
-
-
-Edit = Callable[[str, random.Random], str]
-
-
-def edits_by_name(texts: list[str]) -> dict[str, Edit]:
-    def some_word(rng: random.Random) -> str:
-        return rng.choice(rng.choice(texts).split() or ["word"])
-
-    def drop(word: str, rng: random.Random) -> list[str]:
-        return []
-
-    def replace(word: str, rng: random.Random) -> list[str]:
-        return [some_word(rng)]
-
-    def insert(word: str, rng: random.Random) -> list[str]:
-        return [word, some_word(rng)]
-
-    edits: dict[str, Edit] = {}
-    for name, change in (("drop", drop), ("replace", replace), ("insert", insert)):
-        for share in SHARES:
-            edits[f"{name} {share:.0%}"] = word_edit(change, share)
-    edits["swap sentences"] = swap_sentences
-    edits["header"] = lambda text, rng: HEADER + text
-    edits["signature"] = lambda text, rng: text + SIGNATURE
-    edits["quote"] = lambda text, rng: "\n".join(f"> {line}" for line in text.split("\n"))
-    edits["case and punctuation"] = lambda text, rng: re.sub(r"[.,;:!?'\"]", " ", text).upper()
-    return edits
-
-
-def word_edit(change: Callable[[str, random.Random], list[str]], share: float) -> Edit:
-    def edit(text: str, rng: random.Random) -> str:
-        words = text.split(" ")
-        places = set(rng.sample(range(len(words)), max(1, round(share * len(words)))))
-        parts = [change(w, rng) if place in places else [w] for place, w in enumerate(words)]
-        return " ".join(word for part in parts for word in part)
-
-    return edit
-
-
-def swap_sentences(text: str, rng: random.Random) -> str:
-    sentences = re.split(r"(?<=[.!?])\s+", text)
-    middle = max(1, len(sentences) // 2)
-    return " ".join(sentences[middle:] + sentences[:middle])
 
 
 def words_of(text: str) -> list[str]:

@@ -4,16 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.duplicates.worlds import share_a_sign, some_rows
 
 from snuh.codes import hamming, unpack
-from snuh.duplicates.signs import Signs, part_signs, rarest_first, row_reach, word_signs
+from snuh.duplicates.signs import part_signs, rarest_first, row_reach, word_signs
 from snuh.features.matrix import unit_rows
-
-
-def share_a_sign(signs: Signs) -> np.ndarray:
-    """Which pairs of documents have a mark in common."""
-    sets = [set(signs.marks[a:b].tolist()) for a, b in zip(signs.indptr, signs.indptr[1:], strict=False)]
-    return np.array([[bool(left & right) for right in sets] for left in sets])
 
 
 @settings(deadline=None)
@@ -38,11 +33,7 @@ def test_codes_that_differ_in_every_part_share_none() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 2**32), st.floats(0.01, 1.0))
 def test_rows_of_enough_cosine_share_a_word_sign(seed: int, cosine: float) -> None:
-    rng = np.random.default_rng(seed)
-    dense = rng.random((25, 12)) * (rng.random((25, 12)) < rng.choice([0.2, 0.5, 0.9]))
-    dense[:, 0] += 1e-3  # no row is empty
-    dense[1] = dense[0]
-    rows = rarest_first(unit_rows(dense))
+    rows = rarest_first(unit_rows(some_rows(seed, docs=25)))
     pairs = (rows @ rows.T).toarray() >= cosine
     assert share_a_sign(word_signs(rows, row_reach(rows), cosine=cosine))[pairs].all()
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from tests.duplicates.test_signs import share_a_sign
+from tests.duplicates.worlds import share_a_sign, some_rows
 
 from snuh.codes import pack
 from snuh.duplicates import Measure, find_duplicates, splitting
@@ -25,10 +25,7 @@ def _split_even_short_lists() -> object:
 @settings(deadline=None, max_examples=200)
 @given(st.integers(0, 2**32), st.floats(0.01, 1.0))
 def test_rows_of_enough_cosine_share_a_sign_after_splitting(seed: int, cosine: float) -> None:
-    rng = np.random.default_rng(seed)
-    dense = rng.random((40, 12)) * (rng.random((40, 12)) < rng.choice([0.2, 0.5, 0.9]))
-    dense[:, 0] += 1e-3  # no row is empty
-    dense[1] = dense[0]
+    dense = some_rows(seed, docs=40)
     dense[2, 3:] = dense[3, 3:]
     rows = rarest_first(unit_rows(dense))
     signs = split_signs(
