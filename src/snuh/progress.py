@@ -18,7 +18,7 @@ class EpochReport:
     score: float
     best_score: float
     alive: bool
-    seconds: float
+    seconds: float  # of training, without the score
 
 
 @dataclass(frozen=True)

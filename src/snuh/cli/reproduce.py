@@ -26,6 +26,11 @@ TARGETS = (
     "neighbors: snuh with 1 to 20 neighbours.",
     "tau: snuh with other slopes of its sigmoid.",
     "beta: snuh with other weights of divergences.",
+    "efficiency: seconds and memory of snuh and vdsh.",
+    "case-study: documents ever further from a query.",
+    "map: a map of the codes of snuh, and of ammi.",
+    "appendix: snuh beside rbsh and pairrec.",
+    "score: which score without labels tracks them.",
 )
 
 DEFAULT_FILE = Path("results/runs.jsonl")  # of all targets, as they share runs
@@ -57,7 +62,8 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="Only a part: ng20, seed 0; tables at 16 and 64 bits, sweeps at every second value.",
+            help="Only a part, of minutes: seed 0 of one corpus, tables at 16 and 64 bits, sweeps at every "
+            "second value.",
         ),
     ] = False,
     results: Annotated[
@@ -69,13 +75,14 @@ def reproduce(
     """Repeat an experiment of the paper, and print its table as Markdown.
 
     The figures are precision@100, mean and deviation over three seeds, on ng20, reuters and tmc: the tables
-    at 16, 32, 64 and 128 bits; the sweeps, from trees to beta, at 64.
+    at 16, 32, 64 and 128 bits; the sweeps, from trees to beta, at 64. "snuh report" makes a page of them.
 
     Does only the runs that the file of results does not hold yet, and adds each to it once it is done: stop
     it at any time, the same command goes on. Targets share runs, and several processes may work on one file.
 
     On a machine of 2 cores, a run on a corpus like ng20 takes about a minute of one; all of table1 takes
-    some 5 hours, table2 about one, a sweep about 20 minutes for each corpus.
+    some 5 hours, table2 about one, a sweep about 20 minutes for each corpus, efficiency 15 minutes, the case
+    study and the map 5 each, the appendix an hour and a half, the study of the score an hour.
 
     Options of several values are given again for each, or with commas: --bits 16,64.
     """

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from snuh.corpus import SPLITS, Document, MatrixSource, MatrixSplit, TextSource, open_source
 from snuh.corpus.catalog import find_corpus
 from snuh.corpus.source import MATRIX_SUFFIX, SUFFIXES
 from snuh.errors import InputError, check_arguments
+from snuh.experiments.candidates import CandidateScores
 from snuh.features import TfidfFeatures
 from snuh.storage import dump_json
+
+TITLE_WIDTH = 90
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,19 @@ class Corpus:
     sha256: str  # of ids, texts (or rows), labels and splits, in their order
     all_features: Mapping[str, Any] | None  # None: the file holds feature rows
     splits: Mapping[str, MatrixSplit]
+
+    def first(self, documents: int | None) -> Corpus:
+        """Return the corpus with at most the first so many documents to train on."""
+        train = self.splits["train"]
+        if documents is None or documents >= len(train.ids):
+            return self
+        part = MatrixSplit(train.X[:documents], train.ids[:documents], train.labels[:documents])
+        return replace(self, splits={**self.splits, "train": part})
+
+    @cached_property
+    def candidates(self) -> CandidateScores:
+        """What scores encoders of this corpus without labels, made when it is first asked for."""
+        return CandidateScores(self.splits["train"].X, self.splits["val"].X)
 
 
 class Corpora:
@@ -108,3 +126,18 @@ def _sha256_of_rows(splits: Mapping[str, MatrixSplit]) -> str:
         for array, kind in ((part.X.indptr, "<i8"), (part.X.indices, "<i8"), (part.X.data, "<f4")):
             digest.update(array.astype(kind).tobytes())
     return digest.hexdigest()
+
+
+def read_titles(name: str, ids: Collection[str]) -> dict[str, str]:
+    """Return a line about each of these documents: its subject where it has one, or its first line."""
+    source = open_source(locate(name, {}))
+    if isinstance(source, MatrixSource):
+        raise InputError(f"{name} holds feature rows, and no texts to show: choose a corpus of texts")
+    return {doc.id: title(doc.text) for doc in source.documents() if doc.id in ids}
+
+
+def title(text: str) -> str:
+    """Return the subject line of a message, or the first line of any other text, cut to a line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    subjects = [line.removeprefix("Subject:").strip() for line in lines if line.startswith("Subject:")]
+    return shorten((subjects or lines or [""])[0], TITLE_WIDTH, placeholder=" …")

@@ -16,10 +16,12 @@ def seconds_left(runs: Sequence[Run], rows: Sequence[Row]) -> float | None:
 
 def _seconds(run: Run, rows: Sequence[Row]) -> float:
     """The median of the runs most like this one."""
-    names = ["method", "corpus", "bits", "parameters"]
+    names = ["method", "documents", "corpus", "bits", "parameters"]
     for count in range(len(names), -1, -1):
         alike = [
-            row["seconds"] for row in rows if all(row[name] == getattr(run, name) for name in names[:count])
+            row["seconds"]
+            for row in rows
+            if all(row.get(name) == getattr(run, name) for name in names[:count])
         ]
         if alike:
             return float(statistics.median(alike))

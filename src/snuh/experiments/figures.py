@@ -28,11 +28,21 @@ class Figures:
         best = max((cell.mean for cell in cells if cell.mean is not None), default=None)
         return [bold(cell.shown, when=cell.mean == best) + cell.rest for cell in cells]
 
+    def rows(self, corpus: str, bits: int, variant: Variant) -> list[Row]:
+        """Return the rows of the seeds, without runs that failed."""
+        return [row for row in self._all_rows(corpus, bits, variant) if row["error"] is None]
+
+    def precision(self, corpus: str, bits: int, variant: Variant) -> dict[int, float]:
+        """Return precision@100 by seed."""
+        return {row["seed"]: row["precision"]["100"] for row in self.rows(corpus, bits, variant)}
+
     def _cell(self, corpus: str, bits: int, variant: Variant) -> Cell:
+        values = list(self.precision(corpus, bits, variant).values())
+        return Cell(values, failed=len(self._all_rows(corpus, bits, variant)) - len(values))
+
+    def _all_rows(self, corpus: str, bits: int, variant: Variant) -> list[Row]:
         keys = [self._choice.run(corpus, variant, bits, seed).key for seed in self._choice.seeds]
-        rows = [self._found[key] for key in keys if key in self._found]
-        values = [row["precision"]["100"] for row in rows if row["error"] is None]
-        return Cell(values, failed=len(rows) - len(values))
+        return [self._found[key] for key in keys if key in self._found]
 
 
 def heading(choice: Choice, *also: str) -> str:

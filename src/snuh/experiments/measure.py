@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,14 +13,28 @@ from snuh import __version__
 from snuh.errors import SnuhError
 from snuh.experiments.corpora import Corpus, locate
 from snuh.experiments.labels import LabelScore
-from snuh.experiments.machine import machine_facts, peak_megabytes, versions
+from snuh.experiments.machine import forget_peak, machine_facts, peak_megabytes, versions
+from snuh.experiments.observations import observe
 from snuh.experiments.run import Row, Run
+from snuh.experiments.stages import StageClock
 from snuh.methods import make
 from snuh.metrics import evaluate_codes
 from snuh.progress import OnProgress
 
 FORMAT = 1
-LEARNT = ("precision", "alive", "distinct_codes", "ones_share", "score", "epochs", "best_epoch", "stopped")
+LEARNT = (
+    "precision",
+    "alive",
+    "distinct_codes",
+    "ones_share",
+    "candidates",
+    "score",
+    "epochs",
+    "best_epoch",
+    "stopped",
+    "epoch_seconds",
+    "observed",
+)
 
 
 def check_runs(runs: Sequence[Run]) -> None:
@@ -35,24 +50,29 @@ def measure(run: Run, corpus: Corpus, *, commit: str | None, on_progress: OnProg
 
     Ctrl-C raises KeyboardInterrupt: codes of a training that was cut short are no result.
     """
+    corpus = corpus.first(run.documents)
     estimator = _estimator(run)
     error = None
+    clock = StageClock(on_progress)
+    forget_peak()
     started = time.perf_counter()
     try:
-        _fit(estimator, run, corpus, on_progress)
+        _fit(estimator, run, corpus, clock)
     except SnuhError as failure:
         error = " ".join(str(failure).split())
-    seconds = time.perf_counter() - started
-    learnt = _learnt(estimator, corpus) if error is None else dict.fromkeys(LEARNT)
+    seconds, peak = time.perf_counter() - started, peak_megabytes()
+    learnt = _learnt(estimator, run, corpus) if error is None else dict.fromkeys(LEARNT)
     return {
         "format": FORMAT,
         **asdict(run),
         "corpus_sha256": corpus.sha256,
+        "train_documents": len(corpus.splits["train"].ids),
         "all_parameters": estimator.get_params(),
         "all_features": corpus.all_features,
         **learnt,
         "seconds": round(seconds, 3),
-        "peak_megabytes": peak_megabytes(),
+        "stage_seconds": {stage: round(spent, 3) for stage, spent in clock.seconds.items()},
+        "peak_megabytes": peak,
         "error": error,
         "snuh": __version__,
         "commit": commit,
@@ -74,17 +94,22 @@ def _fit(estimator: Any, run: Run, corpus: Corpus, on_progress: OnProgress | Non
         raise KeyboardInterrupt
 
 
-def _learnt(estimator: Any, corpus: Corpus) -> dict[str, Any]:
+def _learnt(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:
     train, test = corpus.splits["train"], corpus.splits["test"]
-    scores = evaluate_codes(
-        estimator.transform(test.X), test.labels, estimator.transform(train.X), train.labels
-    )
+    codes = estimator.transform(train.X)
+    scores = evaluate_codes(estimator.transform(test.X), test.labels, codes, train.labels)
     ones = scores.health.ones_share
     training = estimator.training_
+    epochs = [report.seconds for report in estimator.history_]
+    # Runs on a part are about time and memory.
+    candidates = corpus.candidates(estimator.encoder_) if run.documents is None else {}
     return {
         "precision": {str(cutoff): round(value, 5) for cutoff, value in scores.precision.items()},
         "alive": scores.health.alive,
         "distinct_codes": scores.health.distinct_codes,
         "ones_share": [round(min(ones), 3), round(max(ones), 3)],
+        "candidates": {name: round(value, 5) for name, value in candidates.items()},
         **{name: training[name] for name in ("score", "epochs", "best_epoch", "stopped")},
+        "epoch_seconds": round(statistics.median(epochs), 4) if epochs else None,
+        "observed": observe(run, estimator.encoder_, corpus),
     }

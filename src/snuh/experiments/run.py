@@ -12,9 +12,13 @@ from snuh.errors import InputError, suggest
 Select = Literal["score", "labels"]
 """What chooses the epoch: the held-out score, which sees no labels, or the paper's precision by labels."""
 
+Observe = Literal["codes", "examples", "map"]
+"""What is looked at beside the figures of the codes, which every run has."""
+
 Row: TypeAlias = dict[str, Any]  # a line of a results file, as JSON has it
 
 KEY = ("corpus", "method", "bits", "seed", "select", "parameters", "features")
+LATER: Mapping[str, Any] = {"observe": "codes", "documents": None}  # of the key too; rows may lack them
 
 
 @dataclass(frozen=True)
@@ -28,10 +32,13 @@ class Run:
     select: Select
     parameters: Mapping[str, Any]
     features: Mapping[str, Any]
+    observe: Observe = "codes"
+    documents: int | None = None  # to train on at most, the first of the corpus; None: all
 
     def __str__(self) -> str:
         given = "".join(f" {name}={value}" for name, value in self.parameters.items())
-        return f"{self.corpus} {self.method} {self.bits} bits seed {self.seed}{given}"
+        docs = f" {self.documents} documents" if self.documents else ""
+        return f"{self.corpus} {self.method} {self.bits} bits seed {self.seed}{given}{docs}"
 
     @property
     def key(self) -> str:
@@ -41,7 +48,8 @@ class Run:
 
 def run_key(row: Mapping[str, Any]) -> str:
     """Return the key of the run that a row is of."""
-    return json.dumps([_plain(row[name]) for name in KEY], sort_keys=True)
+    first = [_plain(row[name]) for name in KEY]
+    return json.dumps(first + [row.get(name, usual) for name, usual in LATER.items()], sort_keys=True)
 
 
 def check_select(value: str) -> Select:

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from snuh.errors import InputError
-from snuh.experiments.run import Row, Run, Select
+from snuh.experiments.run import Observe, Row, Run, Select
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Variant:
     label: str
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    observe: Observe = "codes"
+    documents: int | None = None
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Choice:
     methods: tuple[str, ...]
     bits: tuple[int, ...]
     seeds: tuple[int, ...]
-    values: tuple[float, ...] = ()  # of the parameter that a sweep varies
+    values: tuple[float, ...] = ()  # of what a sweep varies
     select: Select = "score"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     features: Mapping[str, Any] = field(default_factory=dict)
@@ -36,7 +38,17 @@ class Choice:
     def run(self, corpus: str, variant: Variant, bits: int, seed: int) -> Run:
         """Return one run of this choice."""
         parameters = {**self.parameters, **variant.parameters}
-        return Run(corpus, variant.method, bits, seed, self.select, parameters, self.features)
+        return Run(
+            corpus,
+            variant.method,
+            bits,
+            seed,
+            self.select,
+            parameters,
+            self.features,
+            variant.observe,
+            variant.documents,
+        )
 
     def check_not_given(self, names: Sequence[str], *, target: str) -> None:
         """Raise InputError where a parameter is given that the target sets itself."""

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from snuh.errors import InputError, suggest
+from snuh.experiments.appendix import APPENDIX
+from snuh.experiments.case_study import CASE_STUDY
+from snuh.experiments.efficiency import EFFICIENCY
+from snuh.experiments.maps import MAP
+from snuh.experiments.score_study import SCORE_STUDY
 from snuh.experiments.sweep import sweep
 from snuh.experiments.table1 import TABLE1
 from snuh.experiments.table2 import TABLE2
@@ -14,7 +19,10 @@ SWEEPS = (
     sweep("tau", (0.05, 0.1, 0.2, 0.5, 1.0)),
     sweep("beta", (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)),
 )
-TARGETS = {target.name: target for target in (TABLE1, TABLE2, *SWEEPS)}
+TARGETS = {
+    target.name: target
+    for target in (TABLE1, TABLE2, *SWEEPS, EFFICIENCY, CASE_STUDY, MAP, APPENDIX, SCORE_STUDY)
+}
 
 
 def find_target(name: str) -> Target:

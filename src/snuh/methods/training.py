@@ -156,11 +156,11 @@ class _Run(Generic[Batch]):
         return True
 
     def _finish_epoch(self, epoch: int, parts: dict[str, float], start: float) -> None:
+        seconds = time.perf_counter() - start
         encoder = self.objective.encoder()
         score = self.score(encoder)
         if self.best is None or self._rank(score, epoch) > self._rank(self.best.score, self.best.epoch):
             self.best = _Best(score, epoch, encoder, self.objective.decoder())
-        seconds = time.perf_counter() - start
         report = EpochReport(epoch + 1, parts, score.value, self.best.score.value, score.alive, seconds)
         self.history.append(report)
         if self.on_progress is not None:

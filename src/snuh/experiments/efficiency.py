@@ -1,0 +1,80 @@
+"""What training costs: seconds an epoch of SNUH beside VDSH, time and memory as documents grow.
+
+Three epochs of each: an epoch costs the same however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from snuh.experiments.cells import markdown
+from snuh.experiments.figures import Figures
+from snuh.experiments.run import Row
+from snuh.experiments.target import Choice, Target, Variant
+
+EPOCHS = 3
+USUAL = Choice(
+    corpora=("ng20", "reuters", "tmc", "arxiv100k"),
+    methods=("snuh", "vdsh"),
+    bits=(64,),
+    seeds=(0,),
+    values=(1_000, 3_000, 10_000, 30_000, 100_000),  # documents to train on, at most
+)
+QUICK = replace(USUAL, corpora=("ng20",), values=(1_000, 100_000))
+
+ABOUT = f"""Seconds of training an epoch (median of {EPOCHS}), seconds and memory of the whole fit.
+The paper reports, at 64 bits on a GPU, 1.343 s for SNUH and 1.051 s for VDSH on ng20 (1.28 times as long),
+3.791 s and 2.038 s on reuters (1.86), 5.238 s and 4.364 s on tmc (1.20)."""
+
+
+def variants(choice: Choice) -> list[Variant]:
+    """Return each method with each number of documents."""
+    choice.check_not_given(["epochs"], target="efficiency")
+    return [
+        Variant(method, method, {"epochs": EPOCHS}, documents=int(value))
+        for value in choice.values
+        for method in choice.methods
+    ]
+
+
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
+    """Print a line for each number of documents, a number that no corpus has left out."""
+    titles = ["corpus", "bits", "documents"]
+    for method in choice.methods:
+        titles += [f"{method}: s an epoch", "s a fit", "MB"]
+    if len(choice.methods) > 1:
+        titles.append(f"{choice.methods[0]} / {choice.methods[1]}")
+    lines = [titles]
+    for corpus in choice.corpora:
+        for bits in choice.bits:
+            lines += _lines(choice, corpus, bits, rows)
+    return f"{ABOUT}\n\n{markdown(list(zip(*lines, strict=True)))}"
+
+
+def _lines(choice: Choice, corpus: str, bits: int, rows: Sequence[Row]) -> list[list[str]]:
+    figures = Figures(choice, rows)
+    lines: dict[str, list[str]] = {}  # by the documents that there were: a corpus may have fewer than wanted
+    for value in choice.values:
+        found = [
+            figures.rows(corpus, bits, variant) for variant in variants(replace(choice, values=(value,)))
+        ]
+        if not all(found):
+            continue
+        documents = f"{found[0][0]['train_documents']:,}"
+        seconds = [_mean(of_method, "epoch_seconds") for of_method in found]
+        cells = []
+        for of_method, epoch in zip(found, seconds, strict=True):
+            fit, memory = _mean(of_method, "seconds"), _mean(of_method, "peak_megabytes")
+            cells += [f"{epoch:.2f}", f"{fit:.1f}", f"{memory:,.0f}"]
+        if len(seconds) > 1:
+            cells.append(f"{seconds[0] / seconds[1]:.2f}")
+        lines.setdefault(documents, [corpus, str(bits), documents, *cells])
+    return list(lines.values())
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return float(sum(row[name] for row in rows) / len(rows))
+
+
+EFFICIENCY = Target("efficiency", USUAL, QUICK, variants, table)
