@@ -101,6 +101,7 @@ def information_gain(share: Floats, database: sparse.csr_matrix, queries: sparse
     near = sparse.csr_matrix(share / share.sum(1, keepdims=True)) @ words
     asked = _sum_to_one(queries)
     asked = asked.multiply(corpus > 0).tocsr()
+    asked.eliminate_zeros()
     # Half of the chance is the corpus's: a word that no neighbour has is not impossible.
     ratio = 0.5 + 0.5 * _values_at(near, asked) / corpus[asked.indices]
     return float((asked.data * np.log(ratio)).sum() / queries.shape[0])
