@@ -222,8 +222,7 @@ REFUSED = {
     "unknown method": (("table1", "--method", "snu"), r'unknown method "snu" \(did you mean "snuh"\?\)'),
     "unknown corpus": (
         ("table1", "--corpus", "toi"),
-        r'no file, folder or corpus "toi" \(did you mean "toy"\?\); SNUH_DATA holds: toy\. '
-        r'The corpus "toi" is a file toi\.jsonl\.gz there, with id, text, labels and split',
+        r'no file, folder or corpus "toi" \(did you mean "toy"\?\); SNUH_DATA holds: toy$',
     ),
     "unknown protocol": ((*TOY, "--select", "label"), r'select must be .*\(did you mean "labels"\?\)'),
     "unknown parameter": ((*TOY, "--set", "neighbours=3"), r'no "neighbours" \(did you mean "neighbors"\?\)'),

@@ -79,6 +79,18 @@ def test_a_name_without_snuh_data_says_what_to_set(monkeypatch: pytest.MonkeyPat
         open_source("ng20")
 
 
+def test_where_a_known_corpus_comes_from_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SNUH_DATA", str(tmp_path))
+    with pytest.raises(
+        InputError, match=r"ng20 is 20 Newsgroups, from .*, saved as ng20\.jsonl\.gz with id, text"
+    ):
+        open_source("ng20")
+    with pytest.raises(
+        InputError, match=r"reuters\.tfidf\.mat has rows as in the paper's files, from github"
+    ):
+        open_source("reuters.tfidf")
+
+
 def test_snuh_data_must_be_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SNUH_DATA", str(tmp_path / "gone"))
     with pytest.raises(InputError, match=r"SNUH_DATA must name a folder, got .*gone, which is not there"):

@@ -9,6 +9,16 @@ from snuh.errors import InputError, suggest
 
 VARIABLE = "SNUH_DATA"
 
+# Where the corpora of the experiments come from, to be told where one is absent.
+ORIGINS = {
+    "ng20": "20 Newsgroups, from scikit-learn's fetch_20newsgroups or qwone.com/~jason/20Newsgroups",
+    "reuters": "Reuters-21578, from archive.ics.uci.edu/dataset/137",
+    "tmc": "the reports of the SIAM 2007 text mining competition, from NASA's DASHlink",
+    "agnews": "AG News, from huggingface.co/datasets/fancyzhx/ag_news",
+    "arxiv100k": "titles and abstracts of arXiv, from kaggle.com/datasets/Cornell-University/arxiv",
+}
+MATRIX_ORIGIN = "rows as in the paper's files, from github.com/unsuthee/VariationalDeepSemanticHashing"
+
 
 def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
     """Return the file of the corpus `name`, such as ng20 or ng20.tfidf, with or without its suffix.
@@ -19,7 +29,7 @@ def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
     if not value:
         raise InputError(
             f'there is no file or folder "{name[:60]}"; to use a corpus by its name, set {VARIABLE} '
-            "to the folder that holds it"
+            f"to the folder that holds it{_origin(name)}"
         )
     folder = Path(value)
     if not folder.is_dir():
@@ -32,7 +42,20 @@ def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
     known = _corpora(folder, suffixes)
     listed = ", ".join(known) or "nothing that can be read"
     raise InputError(
-        f'there is no file, folder or corpus "{name[:60]}"{suggest(name, known)}; {VARIABLE} holds: {listed}'
+        f'there is no file, folder or corpus "{name[:60]}"{suggest(name, known)}; {VARIABLE} holds: '
+        f"{listed}{_origin(name)}"
+    )
+
+
+def _origin(name: str) -> str:
+    """Say where a known corpus comes from."""
+    corpus = name.removesuffix(".tfidf")
+    if corpus not in ORIGINS:
+        return ""
+    if corpus != name:
+        return f"; {name}.mat has {MATRIX_ORIGIN}"
+    return (
+        f"; {name} is {ORIGINS[name]}, saved as {name}.jsonl.gz with id, text, labels and split on each line"
     )
 
 

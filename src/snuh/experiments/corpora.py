@@ -63,13 +63,7 @@ class Corpora:
 
 def locate(name: str, features: Mapping[str, Any]) -> Path:
     """Return the file of a corpus; InputError where it is absent, or the settings do not suit it."""
-    try:
-        path = find_corpus(name, SUFFIXES)
-    except InputError as error:
-        raise InputError(
-            f'{error}. The corpus "{name}" is a file {name}.jsonl.gz there, with id, text, labels and split '
-            "(train, val, test) on each line"
-        ) from None
+    path = find_corpus(name, SUFFIXES)
     if path.name.endswith(MATRIX_SUFFIX) and features:
         raise InputError(f"features.{next(iter(features))} is for texts, {path.name} holds feature rows")
     check_arguments(TfidfFeatures, features, what="the features' settings")
