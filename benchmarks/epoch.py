@@ -119,7 +119,7 @@ def dense_steps(dense: DenseSNUH, fast: TreeObjective, rng: np.random.Generator)
                 x_j,
                 noise=torch.randn(len(x), fast.settings.bits),
                 weight=batch.weight,
-                t=batch.prior,
+                t=batch.prior[:, None],
             )
             optimizer.zero_grad()
             loss.backward()

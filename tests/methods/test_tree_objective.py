@@ -11,17 +11,17 @@ from scipy import sparse
 
 from snuh.codes import unpack
 from snuh.encoder import Encoder
-from snuh.methods.gaussians import node_divergence
+from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
 from snuh.methods.layers import sparse_linear, word_log_likelihood, word_sets
 from snuh.methods.tree_objective import (
     Edges,
     Neighborhoods,
-    Posterior,
     TreeBatch,
     TreeObjective,
     TreeSettings,
 )
 from tests.methods.differences import assert_gradient_is_right
+from tests.methods.posterior import posterior
 from tests.reference.dense_snuh import DenseSNUH
 
 DOCS, TERMS, BITS = 30, 50, 8
@@ -100,7 +100,7 @@ def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: 
         dense[batch.neighbors],
         noise=noise,
         weight=batch.weight,
-        t=batch.prior,
+        t=batch.prior[:, None],
     )
     loss = sum(fast.loss(batch, epoch=5.0).values())
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
@@ -165,11 +165,11 @@ def test_correlation_does_not_depend_on_the_order_of_a_pair() -> None:
 def test_batches_estimate_the_sums_over_all_documents_and_edges_without_bias() -> None:
     """The mean of the edge part over many batches is (1/N) sum over edges of w_ij times the edge's term."""
     fast, edges = objective(correlation="optimum", beta=1.0), some_edges(2)
-    q = fast.posterior(fast.X)
-    first, second = (
-        Posterior(*(part[end] for part in (q.mu, q.sigma, q.gamma_part))) for end in edges.pairs.T
-    )
-    terms = fast._edge_terms(first, second, torch.from_numpy(edges.prior)[:, None]).sum(dim=1)
+    q = posterior(fast, fast.X)
+    i, j = edges.pairs.T
+    prior = torch.from_numpy(edges.prior)[:, None]
+    gamma = best_correlation(q.sigma[i], q.sigma[j], prior=prior)
+    terms = edge_divergence(q.mu[i], q.sigma[i], q.mu[j], q.sigma[j], prior=prior, posterior=gamma).sum(dim=1)
     whole = {
         "nodes": node_divergence(q.mu, q.sigma).sum().item() / DOCS,
         "edges": torch.dot(torch.from_numpy(edges.weight), terms).item() / DOCS,
@@ -217,7 +217,7 @@ def test_median_threshold_balances_codes_wherever_the_means_lie() -> None:
 def test_numpy_encoder_equals_the_training_model() -> None:
     fast = objective()
     rows = unit_rows(5)
-    mu = fast.posterior(rows).mu.detach().numpy()
+    mu = posterior(fast, rows).mu.detach().numpy()
     np.testing.assert_allclose(fast.encoder().values(rows), mu, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(np.unpackbits(fast.encoder().encode(rows), axis=1), mu > 0.5)
 
@@ -232,7 +232,7 @@ def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -
     half = len(batch.documents) // 2
 
     def explained(codes_of: np.ndarray, words_of: np.ndarray) -> float:
-        z = fast.posterior(fast.X[codes_of]).mu.detach()
+        z = posterior(fast, fast.X[codes_of]).mu.detach()
         words = torch.from_numpy(fast.X[words_of].toarray() > 0)
         logits = z @ fast.words.embedding.detach().t() + fast.words.bias.detach()
         return float((words * torch.log_softmax(logits, dim=1)).sum(1).mean())

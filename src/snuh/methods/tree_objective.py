@@ -1,4 +1,4 @@
-"""The tree-structured variational objective: words explained by codes, codes correlated along forests.
+r"""The tree-structured variational objective: words explained by codes, codes correlated along forests.
 
 The bound of the paper (Eq. 18 and appendix), with every divergence weighed by beta:
 
@@ -7,8 +7,8 @@ The bound of the paper (Eq. 18 and appendix), with every divergence weighed by b
 | symbol | here |
 |---|---|
 | x_i, V | a row of features; its words are the columns with a positive value |
-| mu_i = sigmoid(W x_i / tau) | `Posterior.mu`, near 0 or 1, so that thresholding loses little |
-| sigma_i = softplus(W' x_i) | `Posterior.sigma` |
+| mu_i = sigmoid(W x_i / tau) | mean of q(z_i\|x_i), near 0 or 1, so that thresholding loses little |
+| sigma_i = softplus(W' x_i) | its deviation |
 | gamma_ij | correlation of z_i and z_j under q, see `Correlation` |
 | t_ij = lambda a_ij | `prior` correlation of an edge |
 | w_ij | share of the forests that contain the edge |
@@ -38,15 +38,14 @@ import numpy.typing as npt
 import torch
 from scipy import sparse
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.annealing import rise
 from snuh.methods.decoder import WordDecoder
-from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
-from snuh.methods.layers import WordSets, sparse_linear, word_sets
+from snuh.methods.layers import sparse_linear, word_sets
 from snuh.methods.principal import fit_principal, turn_to_bits
 from snuh.methods.thresholds import medians
+from snuh.methods.tree_terms import CORRELATIONS, TermsOf, tree_terms
 
 Correlation = Literal["encoder", "optimum", "prior", "none"]
 """Where documents are correlated, and from where gamma comes.
@@ -59,7 +58,6 @@ at all (SNUH_ind).
 MeansStart = Literal["random", "itq"]
 """From where the means start; itq: LSA, turned close to bits: good codes from the first step on."""
 
-CLOSE_TO_ONE = 1.0 - 1e-6
 # Deviation of the means' inputs at the start: with tau = 0.1 the bits are fairly sure, and can still change.
 ITQ_SPREAD, ITQ_ITERATIONS = 0.2, 50
 
@@ -98,7 +96,7 @@ class TreeBatch:
     documents: npt.NDArray[np.int64]  # (b,)
     neighbors: npt.NDArray[np.int64]  # (b,), or none at all where there are no edges
     weight: Tensor  # (b,) d_i / 2 times w_ij
-    prior: Tensor  # (b, 1)
+    prior: Tensor  # (b,)
 
 
 class Neighborhoods:
@@ -117,7 +115,7 @@ class Neighborhoods:
         """Draw one edge of each document, all of its edges being equally likely."""
         if not len(self._other):
             nothing = torch.zeros(0)
-            return TreeBatch(documents, documents[:0], nothing, nothing[:, None])
+            return TreeBatch(documents, documents[:0], nothing, nothing)
         first = self._first[documents]
         degree = self._first[documents + 1] - first
         place = np.where(degree > 0, first + (rng.random(len(documents)) * degree).astype(np.int64), 0)
@@ -125,22 +123,8 @@ class Neighborhoods:
             documents,
             np.where(degree > 0, self._other[place], documents),
             torch.from_numpy(0.5 * degree.astype(np.float32) * self._weight[place]),
-            torch.from_numpy(self._prior[place])[:, None],
+            torch.from_numpy(self._prior[place]),
         )
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """q(z|x) of some documents, and their share of the correlated encoder's sum."""
-
-    mu: Tensor  # (docs, bits)
-    sigma: Tensor  # (docs, bits)
-    gamma_part: Tensor  # (docs, bits) or (docs, 0)
-
-    def split(self, sizes: list[int]) -> list[Posterior]:
-        """Cut into parts of these many documents (in one operation: slices are slow to differentiate)."""
-        parts = (torch.split(values, sizes) for values in (self.mu, self.sigma, self.gamma_part))
-        return [Posterior(*part) for part in zip(*parts, strict=True)]
 
 
 class TreeObjective:
@@ -158,6 +142,7 @@ class TreeObjective:
         self.X, self.settings, self.generator = X, settings, generator
         self.neighborhoods = Neighborhoods(edges, X.shape[0])
         self.new_edges = new_edges
+        self._correlation = CORRELATIONS[settings.correlation]
         terms, bits = X.shape[1], settings.bits
         outputs = bits * (3 if settings.correlation == "encoder" else 2)
         # One matrix for mean, deviation and correlation, so that one sparse product makes them all.
@@ -207,27 +192,31 @@ class TreeObjective:
         for start in range(0, len(documents), self.settings.batch):
             yield self.neighborhoods.draw(documents[start : start + self.settings.batch], rng)
 
-    def posterior(self, rows: sparse.csr_matrix) -> Posterior:
-        """q(z|x) for feature rows (the architecture table's encoders)."""
-        bits = self.settings.bits
-        outputs = sparse_linear(rows, self.weight, gradient=self._weight_gradient) + self.bias
-        widths = [bits, bits, outputs.shape[1] - 2 * bits]
-        mean, deviation, gamma_part = torch.split(outputs, widths, dim=1)
-        return Posterior(torch.sigmoid(mean / self.settings.tau), softplus(deviation), gamma_part)
-
     def loss(self, batch: TreeBatch, *, epoch: float) -> Mapping[str, Tensor]:
-        """The negative bound of a batch by named parts, each a mean per document."""
-        docs = len(batch.documents)
-        rows = self.X[np.concatenate([batch.documents, batch.neighbors])]
-        q = self.posterior(self._hide_words(rows))
-        node, other = q.split([docs, len(batch.neighbors)])
-        beta = self.settings.beta * rise(epoch, self.settings.warmup)
+        """The negative bound of a batch by named parts, each a mean per document.
 
-        parts = self._explain(node, other, word_sets(rows[:docs]))
-        parts["nodes"] = beta * node_divergence(node.mu, node.sigma).sum() / docs
-        if self.settings.correlation != "none" and len(batch.neighbors):
-            by_edge = self._edge_terms(node, other, batch.prior).sum(dim=1)
-            parts["edges"] = beta * torch.dot(batch.weight, by_edge) / docs
+        With neighbour words, half of the batch estimates each of the two means over words: the decoder is
+        what a step costs.
+        """
+        docs, has_neighbors = len(batch.documents), len(batch.neighbors) > 0
+        rows = self.X[np.concatenate([batch.documents, batch.neighbors])]
+        outputs = sparse_linear(self._hide_words(rows), self.weight, gradient=self._weight_gradient)
+        neighbor_words = self.settings.neighbor_words if has_neighbors else 0.0
+        own = (docs + 1) // 2 if neighbor_words else docs
+        noise = torch.randn((docs, self.settings.bits), generator=self.generator)
+        z, nodes, edges = tree_terms(
+            outputs,
+            self.bias,
+            TermsOf(batch.weight, batch.prior, noise, own, self.settings.tau, self._correlation),
+        )
+        explained = self.words.log_likelihood(z, word_sets(rows[:docs]))
+        parts = {"words": -explained[:own].mean()}
+        if own < docs:
+            parts["neighbor words"] = -neighbor_words * explained[own:].mean()
+        beta = self.settings.beta * rise(epoch, self.settings.warmup)
+        parts["nodes"] = beta / docs * nodes
+        if self.settings.correlation != "none" and has_neighbors:
+            parts["edges"] = beta / docs * edges
         return parts
 
     def _hide_words(self, rows: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -237,41 +226,6 @@ class TreeObjective:
         kept = torch.rand(rows.nnz, generator=self.generator).numpy() >= share
         data = rows.data * (kept / np.float32(1.0 - share))
         return sparse.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
-
-    def _explain(self, node: Posterior, other: Posterior, words: WordSets) -> dict[str, Tensor]:
-        """-E_q log p(x_i|z_i), and with neighbours also -E_q log p(x_i|z_j), by one sample z each.
-
-        With neighbours, half of the batch estimates each of the two means: the decoder is what a step costs.
-        """
-        weight = self.settings.neighbor_words
-        if not weight or not len(other.mu):
-            return {"words": -self._log_likelihood(node.mu, node.sigma, words).mean()}
-        own = (len(node.mu) + 1) // 2
-        mu, sigma = (
-            torch.cat([of_node[:own], of_other[own:]])
-            for of_node, of_other in ((node.mu, other.mu), (node.sigma, other.sigma))
-        )
-        explained = self._log_likelihood(mu, sigma, words)
-        parts = {"words": -explained[:own].mean()}
-        if own < len(explained):
-            parts["neighbor words"] = -weight * explained[own:].mean()
-        return parts
-
-    def _log_likelihood(self, mu: Tensor, sigma: Tensor, words: WordSets) -> Tensor:
-        z = mu + sigma * torch.randn(mu.shape, generator=self.generator)
-        return self.words.log_likelihood(z, words)
-
-    def _edge_terms(self, first: Posterior, second: Posterior, prior: Tensor) -> Tensor:
-        """KL_ij - KL_i - KL_j of each edge and bit."""
-        if self.settings.correlation == "encoder":
-            # f(x_i, x_j) averaged over both orders is one linear map of x_i + x_j, so gamma has no order.
-            gamma = CLOSE_TO_ONE * torch.tanh((first.gamma_part + second.gamma_part) / 2)
-        elif self.settings.correlation == "optimum":
-            # At the optimum the derivative by gamma is zero: no gradient needs to pass through it.
-            gamma = best_correlation(first.sigma.detach(), second.sigma.detach(), prior=prior)
-        else:
-            gamma = torch.zeros_like(first.mu)
-        return edge_divergence(first.mu, first.sigma, second.mu, second.sigma, prior=prior, posterior=gamma)
 
     def encoder(self) -> Encoder:
         """The mean's map sigmoid(W x / tau) and the thresholds, as arrays of their own."""
