@@ -80,7 +80,7 @@ class TextHasher:
         else:
             check_arguments(TfidfFeatures, self.features, what="the features' settings")
             features = TfidfFeatures(**self.features)
-            X, X_val = _text_rows(source, features, on_progress)
+            X, X_val = text_rows(source, features, on_progress)
         versions = _versions()
         estimator.fit(X, X_val=X_val, on_progress=on_progress)
         self.model_ = Model(
@@ -123,7 +123,7 @@ class _Texts(TextSource):
             yield Document(str(number), text)
 
 
-def _text_rows(
+def text_rows(
     source: TextSource, features: TfidfFeatures, on_progress: OnProgress | None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
     """Read the source twice: once for the vocabulary, once for the rows; raw texts are never kept."""

@@ -13,14 +13,12 @@ from snuh.experiments.candidates import (
     CANDIDATES,
     CandidateScores,
     information_gain,
-    nearest_share,
-    torn_rows,
 )
 from snuh.experiments.corpora import Corpus, read_corpus
 from snuh.features import check_matrix, unit_rows
 from snuh.methods import make
 from snuh.methods.lsa import fit_lsa
-from snuh.methods.selection import HeldOutScore
+from snuh.methods.selection import HeldOutScore, nearest_share
 
 
 @pytest.fixture
@@ -38,31 +36,6 @@ def random_encoder(terms: int, bits: int) -> Encoder:
     rng = np.random.default_rng(1)
     layer = Layer(rng.normal(size=(terms, bits)).astype(np.float32), np.zeros(bits, np.float32), "identity")
     return Encoder((layer,), np.zeros(bits, np.float32))
-
-
-def test_share_is_the_mean_over_random_orders_of_ties() -> None:
-    rng = np.random.default_rng(0)
-    distances = rng.integers(0, 4, size=(3, 12))
-    rounds = 4_000
-    counted = np.zeros(distances.shape)
-    for _ in range(rounds):
-        order = np.lexsort((rng.random(distances.shape), distances))
-        np.put_along_axis(counted, order[:, :5], np.take_along_axis(counted, order[:, :5], 1) + 1, 1)
-    share = nearest_share(distances, 5)
-    assert np.allclose(share.sum(1), 5)
-    assert np.abs(counted / rounds - share).max() < 5 * np.sqrt(0.25 / rounds)
-
-
-def test_halves_share_no_word_and_make_up_the_document() -> None:
-    X = random_rows(30, 25, seed=2)
-    X = sparse.vstack([X, sparse.csr_matrix(([1.0], ([0], [3])), shape=(1, 25))]).tocsr()  # one word
-    first, second = torn_rows(X, np.random.default_rng(0))
-    kept = X[np.diff(X.indptr) > 1]
-    assert first.shape == second.shape == kept.shape
-    assert first.multiply(second).nnz == 0
-    assert ((first + second) != 0).toarray().tolist() == (kept != 0).toarray().tolist()
-    assert np.abs(np.diff(first.indptr) - np.diff(second.indptr)).max() <= 1
-    assert np.allclose(np.sqrt(first.power(2).sum(1)), 1)
 
 
 def test_information_gain_is_what_neighbours_know_more_than_the_corpus() -> None:
@@ -103,11 +76,11 @@ def test_scores_equal_their_definitions() -> None:
     assert scores["overlap"] == pytest.approx(overlap, rel=1e-4)
 
 
-def test_both_is_the_score_that_chooses_the_epoch(toy: Corpus) -> None:
+def test_unseen_is_the_score_that_chooses_the_epoch(toy: Corpus) -> None:
     train, val = (unit_rows(check_matrix(toy.splits[name].X)) for name in ("train", "val"))
     encoder = make("itq", bits=16, seed=0, parameters={}).fit(train).encoder_
     held_out = HeldOutScore(train, val, fit_lsa(train, dims=128, seed=0), rng=np.random.default_rng(0))
-    assert CandidateScores(train, val)(encoder)["both"] == pytest.approx(held_out(encoder).value, rel=1e-4)
+    assert CandidateScores(train, val)(encoder)["unseen"] == pytest.approx(held_out(encoder).value, rel=1e-4)
 
 
 def test_codes_that_know_topics_score_better_than_random_ones(toy: Corpus) -> None:

@@ -71,17 +71,17 @@ def _do(run: Run, results: Results, corpora: Corpora, code: str | None) -> Row:
 def _outcome(run: Run, row: Row) -> str:
     if row["error"] is not None:
         return f"{run}: failed: {row['error']}"
-    return f"{run}: precision@100 {row['precision']['100']:.4f} in {_duration(row['seconds'])}"
+    return f"{run}: precision@100 {row['precision']['100']:.4f} in {duration(row['seconds'])}"
 
 
 def _tell(event: str, left: Sequence[Run], results: Results) -> None:
     """Write a line on what happened and what is still to do."""
     seconds = seconds_left(left, results.rows())
-    time = "" if seconds is None or not left else f", about {_duration(seconds)}"
+    time = "" if seconds is None or not left else f", about {duration(seconds)}"
     typer.echo(f"{event}; {len(left)} to do{time}", err=True)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

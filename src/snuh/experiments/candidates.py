@@ -1,15 +1,19 @@
 """Scores that need no labels, to be compared with each other: which of them tracks precision by labels?
 
-All but `halves` look at the 100 nearest training documents of held-out documents, in expectation over ties:
+The first five look at the 100 nearest training documents of held-out documents, in expectation over ties:
 
 - `words`: their mean TF-IDF cosine to the query.
 - `lsa`: their mean cosine to it in the LSA space of the training documents.
-- `both`: the mean of the two, which is what chooses the epoch in training.
+- `both`: the mean of the two.
 - `overlap`: the share of them that is among the query's 100 nearest by `both`.
 - `prediction`: how much better their words predict the query's words than those of the whole corpus do,
   in nats a word.
-- `halves`: each held-out document is torn in two, word by word; the share of first halves whose second half
-  is within the nearest hundredth of all second halves.
+
+For the last two each held-out document is torn in two, word by word:
+
+- `halves`: the share of first halves whose second half is within the nearest hundredth of all second halves.
+- `unseen`: the overlap of what the first half's code finds with what is nearest to the second half, by its
+  words. This is what chooses the epoch in training (`methods.selection`).
 """
 
 from __future__ import annotations
@@ -24,11 +28,18 @@ from snuh.codes import hamming_blocks
 from snuh.encoder import Encoder
 from snuh.features import check_matrix, unit_rows
 from snuh.methods.lsa import fit_lsa
+from snuh.methods.selection import (
+    DATABASE,
+    QUERIES,
+    TOP,
+    HeldOutScore,
+    nearest_share,
+    sample_rows,
+    similarity,
+    torn_rows,
+)
 
-CANDIDATES = ("words", "lsa", "both", "overlap", "prediction", "halves")
-QUERIES = 1_000
-DATABASE = 20_000
-TOP = 100
+CANDIDATES = ("words", "lsa", "both", "overlap", "prediction", "halves", "unseen")
 LSA_DIMS = 128
 
 Floats = npt.NDArray[np.float32]
@@ -39,59 +50,36 @@ class CandidateScores:
 
     def __init__(self, X: Any, X_held: Any) -> None:  # anything scikit-learn takes as a matrix
         rng = np.random.default_rng(0)
-        self._database = _sample_rows(unit_rows(check_matrix(X)), DATABASE, rng)
-        self._queries = _sample_rows(unit_rows(check_matrix(X_held)), QUERIES, rng)
+        self._database = sample_rows(unit_rows(check_matrix(X)), DATABASE, rng)
+        self._queries = sample_rows(unit_rows(check_matrix(X_held)), QUERIES, rng)
         self._first, self._second = torn_rows(self._queries, rng)
         lsa = fit_lsa(self._database, dims=LSA_DIMS, seed=0)
         self._words: Floats = (self._queries @ self._database.T).toarray()
-        self._lsa: Floats = lsa.unit_values(self._queries) @ lsa.unit_values(self._database).T
+        self._both = similarity(self._queries, self._database, lsa)
         self._top = max(1, min(TOP, self._database.shape[0] // 10))
-        self._nearest = nearest_share(-(self._words + self._lsa), self._top) > 0
+        self._nearest = nearest_share(-self._both, self._top)
+        self._unseen = HeldOutScore(self._database, self._queries, lsa, rng=np.random.default_rng(0))
 
     def __call__(self, encoder: Encoder) -> dict[str, float]:
         """Return the score of each candidate."""
         share = nearest_share(_distances(encoder, self._queries, self._database), self._top)
-        words, lsa = (
-            float((share * cosine).sum(1).mean() / self._top) for cosine in (self._words, self._lsa)
+        words, both = (
+            float((share * cosine).sum(1).mean() / self._top) for cosine in (self._words, self._both)
         )
         return {
             "words": words,
-            "lsa": lsa,
-            "both": (words + lsa) / 2,
+            "lsa": 2 * both - words,
+            "both": both,
             "overlap": float((share * self._nearest).sum(1).mean() / self._top),
             "prediction": information_gain(share, self._database, self._queries),
             "halves": self._found_halves(encoder),
+            "unseen": self._unseen(encoder).value,
         }
 
     def _found_halves(self, encoder: Encoder) -> float:
         distances = _distances(encoder, self._first, self._second)
         share = nearest_share(distances, max(1, len(distances) // 100))
         return float(share.diagonal().mean())
-
-
-def nearest_share(distances: npt.NDArray[Any], k: int) -> Floats:
-    """Return the chance of each column to be among the row's k nearest, where ties come in random order."""
-    cut = np.partition(distances, k - 1, axis=1)[:, k - 1, None]
-    closer, tied = distances < cut, distances == cut
-    chance = (k - closer.sum(1)) / tied.sum(1)
-    share: Floats = closer + tied * chance[:, None].astype(np.float32)
-    return share
-
-
-def torn_rows(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Give each word of a document to one of two halves; documents of one word are left out."""
-    X = X[np.diff(X.indptr) > 1]
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    order = np.lexsort((rng.random(X.nnz), rows))  # the words of each document in random order
-    place = np.empty(X.nnz, dtype=np.int64)
-    place[order] = np.arange(X.nnz) - X.indptr[rows]
-    halves = []
-    for half in (0, 1):
-        kept = X.copy()
-        kept.data = np.where(place % 2 == half, X.data, 0).astype(np.float32)
-        kept.eliminate_zeros()
-        halves.append(unit_rows(kept))
-    return halves[0], halves[1]
 
 
 def information_gain(share: Floats, database: sparse.csr_matrix, queries: sparse.csr_matrix) -> float:
@@ -127,9 +115,3 @@ def _distances(encoder: Encoder, queries: sparse.csr_matrix, database: sparse.cs
 def _sum_to_one(X: sparse.csr_matrix) -> sparse.csr_matrix:
     sums = np.asarray(X.sum(axis=1)).ravel()
     return sparse.csr_matrix(sparse.diags(1 / np.where(sums > 0, sums, 1)) @ X)
-
-
-def _sample_rows(X: sparse.csr_matrix, most: int, rng: np.random.Generator) -> sparse.csr_matrix:
-    if X.shape[0] <= most:
-        return X
-    return X[np.sort(rng.choice(X.shape[0], size=most, replace=False))]

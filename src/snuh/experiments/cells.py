@@ -20,6 +20,11 @@ class Cell:
         return statistics.mean(self.values) if self.values else None
 
     @property
+    def deviation(self) -> float | None:
+        """The standard deviation over the seeds; None where there are fewer than two."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
     def shown(self) -> str:
         """The mean as text, empty where there is no value."""
         return number(self.mean, digits=3)
@@ -29,7 +34,7 @@ class Cell:
         """What follows the mean: the spread, the number of seeds, and how many failed."""
         if not self.values:
             return f"{self.failed} failed" if self.failed else ""
-        spread = f" ± {number(statistics.stdev(self.values), digits=3)}" if len(self.values) > 1 else ""
+        spread = "" if self.deviation is None else f" ± {number(self.deviation, digits=3)}"
         failed = f", {self.failed} failed" if self.failed else ""
         return f"{spread} ({len(self.values)}{failed})"
 

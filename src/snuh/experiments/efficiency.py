@@ -5,8 +5,9 @@ Three epochs of each: an epoch costs the same however many there are.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from snuh.experiments.cells import markdown
 from snuh.experiments.figures import Figures
@@ -26,6 +27,15 @@ QUICK = replace(USUAL, corpora=("ng20",), values=(1_000, 100_000))
 ABOUT = f"""Seconds of training an epoch (median of {EPOCHS}), seconds and memory of the whole fit.
 The paper reports, at 64 bits on a GPU, 1.343 s for SNUH and 1.051 s for VDSH on ng20 (1.28 times as long),
 3.791 s and 2.038 s on reuters (1.86), 5.238 s and 4.364 s on tmc (1.20)."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What training took, the mean over the seeds."""
+
+    epoch_seconds: float
+    fit_seconds: float
+    megabytes: float
 
 
 def variants(choice: Choice) -> list[Variant]:
@@ -52,29 +62,36 @@ def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> s
     return f"{ABOUT}\n\n{markdown(list(zip(*lines, strict=True)))}"
 
 
-def _lines(choice: Choice, corpus: str, bits: int, rows: Sequence[Row]) -> list[list[str]]:
+def costs(choice: Choice, corpus: str, bits: int, rows: Sequence[Row]) -> dict[int, list[Cost]]:
+    """Return the cost of each method by the documents that there were, maybe fewer than wanted."""
     figures = Figures(choice, rows)
-    lines: dict[str, list[str]] = {}  # by the documents that there were: a corpus may have fewer than wanted
+    found: dict[int, list[Cost]] = {}
     for value in choice.values:
-        found = [
+        of_methods = [
             figures.rows(corpus, bits, variant) for variant in variants(replace(choice, values=(value,)))
         ]
-        if not all(found):
-            continue
-        documents = f"{found[0][0]['train_documents']:,}"
-        seconds = [_mean(of_method, "epoch_seconds") for of_method in found]
+        if all(of_methods):
+            found.setdefault(of_methods[0][0]["train_documents"], [_cost(rows) for rows in of_methods])
+    return found
+
+
+def _lines(choice: Choice, corpus: str, bits: int, rows: Sequence[Row]) -> list[list[str]]:
+    lines = []
+    for documents, of_methods in costs(choice, corpus, bits, rows).items():
         cells = []
-        for of_method, epoch in zip(found, seconds, strict=True):
-            fit, memory = _mean(of_method, "seconds"), _mean(of_method, "peak_megabytes")
-            cells += [f"{epoch:.2f}", f"{fit:.1f}", f"{memory:,.0f}"]
-        if len(seconds) > 1:
-            cells.append(f"{seconds[0] / seconds[1]:.2f}")
-        lines.setdefault(documents, [corpus, str(bits), documents, *cells])
-    return list(lines.values())
+        for cost in of_methods:
+            cells += [f"{cost.epoch_seconds:.2f}", f"{cost.fit_seconds:.1f}", f"{cost.megabytes:,.0f}"]
+        if len(of_methods) > 1:
+            cells.append(f"{of_methods[0].epoch_seconds / of_methods[1].epoch_seconds:.2f}")
+        lines.append([corpus, str(bits), f"{documents:,}", *cells])
+    return lines
 
 
-def _mean(rows: Sequence[Row], name: str) -> float:
-    return float(sum(row[name] for row in rows) / len(rows))
+def _cost(rows: Sequence[Row]) -> Cost:
+    epoch, fit, memory = (
+        statistics.mean(row[name] for row in rows) for name in ("epoch_seconds", "seconds", "peak_megabytes")
+    )
+    return Cost(epoch, fit, memory)
 
 
 EFFICIENCY = Target("efficiency", USUAL, QUICK, variants, table)

@@ -24,7 +24,7 @@ class Figures:
 
     def compared(self, corpus: str, bits: int, variants: Sequence[Variant]) -> list[str]:
         """Return a cell for each variant, the best in bold."""
-        cells = [self._cell(corpus, bits, variant) for variant in variants]
+        cells = [self.cell(corpus, bits, variant) for variant in variants]
         best = max((cell.mean for cell in cells if cell.mean is not None), default=None)
         return [bold(cell.shown, when=cell.mean == best) + cell.rest for cell in cells]
 
@@ -36,7 +36,8 @@ class Figures:
         """Return precision@100 by seed."""
         return {row["seed"]: row["precision"]["100"] for row in self.rows(corpus, bits, variant)}
 
-    def _cell(self, corpus: str, bits: int, variant: Variant) -> Cell:
+    def cell(self, corpus: str, bits: int, variant: Variant) -> Cell:
+        """Return precision@100 of the seeds as a cell."""
         values = list(self.precision(corpus, bits, variant).values())
         return Cell(values, failed=len(self._all_rows(corpus, bits, variant)) - len(values))
 

@@ -41,6 +41,12 @@ def _variants(parameter: str, choice: Choice) -> list[Variant]:
             f"{parameter} varies a parameter that {method} does not have: "
             'choose a method that has it, such as "--method snuh"'
         )
+    return variants_beside(defaults, parameter, choice)
+
+
+def variants_beside(defaults: Mapping[str, Any], parameter: str, choice: Choice) -> list[Variant]:
+    """Return a variant for each value, where the method's defaults are known: nothing heavy is imported."""
+    method = choice.methods[0]
     variants = []
     for value in choice.values:
         settings = _settings(parameter, value, defaults)

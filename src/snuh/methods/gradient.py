@@ -65,19 +65,14 @@ class GradientHasher(HashingEstimator):
         plan = TrainingPlan(
             epochs=epochs,
             patience=int(self.patience),
-            learning_rate=self._chosen("learning_rate"),
+            learning_rate=self.chosen("learning_rate"),
             decay=self.decay,
             clip=self.clip,
-            settle=self._settle(epochs),
         )
         objective = self._objective(Start(data, plan.epochs, rng, generator, on_progress))
         return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress)
 
-    def _settle(self, epochs: int) -> int:
-        """How many epochs stay too close to the start for their score to be compared with later ones."""
-        return 0
-
-    def _chosen(self, name: str) -> float:
+    def chosen(self, name: str) -> float:
         """A parameter as given, or what its table says for codes of this length."""
         given = getattr(self, name)
         if given is not None:

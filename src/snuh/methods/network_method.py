@@ -68,7 +68,7 @@ class NetworkObjective(ABC, Generic[Method]):
     ) -> None:
         self.method, self.X, self.epochs = method, start.data.X, start.epochs
         self.rng, self.generator = start.rng, start.generator
-        self.beta = method._chosen("beta")
+        self.beta = method.chosen("beta")
         self.network = Network(
             self.X.shape[1],
             hidden=int(method.hidden),

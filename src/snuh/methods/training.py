@@ -65,7 +65,6 @@ class TrainingPlan:
     learning_rate: float  # at the start; it falls linearly to 0 over the epochs if `decay`
     decay: bool
     clip: float  # largest norm of a gradient
-    settle: int = 0  # epochs that count for little: any later one is better, and patience begins after them
 
 
 @dataclass(frozen=True)
@@ -159,23 +158,24 @@ class _Run(Generic[Batch]):
         seconds = time.perf_counter() - start
         encoder = self.objective.encoder()
         score = self.score(encoder)
-        if self.best is None or self._rank(score, epoch) > self._rank(self.best.score, self.best.epoch):
+        if self.best is None or _rank(score) > _rank(self.best.score):
             self.best = _Best(score, epoch, encoder, self.objective.decoder())
         report = EpochReport(epoch + 1, parts, score.value, self.best.score.value, score.alive, seconds)
         self.history.append(report)
         if self.on_progress is not None:
             self.on_progress(Progress("training", (epoch + 1) / self.plan.epochs, report))
 
-    def _rank(self, score: Score, epoch: int) -> tuple[bool, bool, float]:
-        """Living codes before dead ones, settled ones before those near the start, then the score."""
-        return score.alive, epoch >= self.plan.settle, score.value
-
     def _is_stale(self, epoch: int) -> bool:
         """Whether enough epochs passed without a better score; epochs of dead codes do not count."""
-        if self.best is None or not self.best.score.alive or self.best.epoch < self.plan.settle:
+        if self.best is None or not self.best.score.alive:
             return False
         living = sum(report.alive for report in self.history[self.best.epoch + 1 :])
         return living >= self.plan.patience
+
+
+def _rank(score: Score) -> tuple[bool, float]:
+    """Living codes before dead ones, then the score."""
+    return score.alive, score.value
 
 
 def gradient_norm(gradients: list[Tensor]) -> float:

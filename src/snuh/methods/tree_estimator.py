@@ -18,7 +18,6 @@ from snuh.methods.tree_objective import Correlation, Edges, MeansStart, TreeObje
 from snuh.progress import stage_callback
 from snuh.trees import Sampler, sample_edges
 
-SETTLE_SHARE = 0.75  # of the epochs, after a start from LSA
 MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
 
 
@@ -80,19 +79,15 @@ class TreeHasher(GradientHasher):
     def _check_size(self, docs: int) -> None:
         check_neighbors(self.neighbors, docs)
 
-    def _settle(self, epochs: int) -> int:
-        # The held-out score is of similar words, in which LSA is at its best: it would keep the start.
-        return round(SETTLE_SHARE * epochs) if self.start == "itq" else 0
-
     def _objective(self, start: Start) -> TreeObjective:
         X, additions = start.data.X, self._additions()
         settings = TreeSettings(
             bits=self.n_bits,
             tau=self.tau,
-            beta=self._chosen("beta"),
+            beta=self.chosen("beta"),
             correlation=self.correlation,
             neighbor_words=additions.neighbor_words,
-            word_dropout=self._chosen("word_dropout"),
+            word_dropout=self.chosen("word_dropout"),
             refresh=max(1, round(additions.refresh * start.epochs)) if additions.refresh else 0,
             warmup=self.warmup,
             init_range=self.init_range,
