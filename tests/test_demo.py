@@ -56,14 +56,21 @@ def test_the_command_prints_quality_searches_and_how_to_go_on(
     folder = tmp_path / "demo"
     ran = run("demo", "--quick", "--bits", 32, "--out", folder)
     assert ran.code == 0, ran.stderr
-    for expected in ("by chance it would be", *QUERIES, f"{folder}/model", "Go on with:"):
+    wanted = (
+        *QUERIES,
+        f"{folder}/model",
+        "Go on with:",
+        f"snuh serve {folder}/docstrings",
+        "http://127.0.0.1",
+    )
+    for expected in ("by chance it would be", *wanted):
         assert expected in ran.stdout.replace("\n", "")
     # The commands it recommends work, and so does running it again.
     corpus, model = folder / "docstrings.jsonl", folder / "model"
-    found = run("search", corpus, "fast fourier transform", "--model", model, "--json")
+    found = run("search", folder / "docstrings", "fast fourier transform", "--explain", "--json")
     assert json.loads(found.stdout)["hits"]
     scores = json.loads(run("evaluate", model, corpus, "--json").stdout)
     again = json.loads(run("demo", "--quick", "--bits", 32, "--out", folder, "--json").stdout)
     assert again["quality"]["precision"] == pytest.approx(scores["precision"]["100"])
     assert again["quality"]["chance"] == pytest.approx(scores["chance"])
-    assert sorted(path.name for path in folder.iterdir()) == ["docstrings.jsonl", "model"]
+    assert sorted(path.name for path in folder.iterdir()) == ["docstrings", "docstrings.jsonl", "model"]

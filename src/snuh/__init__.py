@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from snuh.client import Client as Client
     from snuh.collection import Collection as Collection
     from snuh.corpus import Document as Document
     from snuh.corpus import open_source as open_source
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 # Imported on first use, so that `import snuh` is instant and needs no torch.
 _HOMES = {
+    "Client": "snuh.client",
     "Collection": "snuh.collection",
     "Document": "snuh.corpus",
     "Model": "snuh.model",
@@ -30,6 +32,7 @@ _HOMES = {
 }
 __all__ = [
     "SNUH",
+    "Client",
     "Collection",
     "Document",
     "Model",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from snuh.collection import Collection, check_free, is_collection
 from snuh.corpus import TextSource
 from snuh.corpus.docstrings import DocstringSource
 from snuh.encoding import EncodedBatch, encode_source
@@ -14,17 +16,18 @@ from snuh.errors import InputError
 from snuh.evaluation import evaluate_splits
 from snuh.hasher import TextHasher
 from snuh.metrics import HEADLINE_CUTOFF
-from snuh.model import Model
+from snuh.model import Model, load
 from snuh.search import Hit, UnknownWordsError, encode_query, nearest_hits
 from snuh.storage import atomic_write, check_replaceable
 
-MODEL_FOLDER, CORPUS_FILE = "model", "docstrings.jsonl"
+MODEL_FOLDER, CORPUS_FILE, COLLECTION_FOLDER = "model", "docstrings.jsonl", "docstrings"
 QUERIES = (
     "read a csv file into a table",
     "matrix inverse of a symmetric positive definite matrix",
     "open a network socket and wait for connections",
     "random forest classifier",
 )
+OWN_NAMES = {MODEL_FOLDER, CORPUS_FILE, COLLECTION_FOLDER}
 HITS = 5
 QUICK_MOST, QUICK_EPOCHS = 150, 10
 
@@ -71,16 +74,22 @@ def check_folder(folder: Path) -> None:
     """Raise InputError where `folder` holds anything that is not the demo's."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"cannot write the demo to {folder}: it is a file, choose a folder")
-    foreign = sorted({path.name for path in folder.glob("*")} - {MODEL_FOLDER, CORPUS_FILE})
+    foreign = sorted({path.name for path in folder.glob("*")} - OWN_NAMES)
     if foreign:
         raise InputError(f"{folder} holds {foreign[0]!r}, which is not the demo's: choose another folder")
     check_replaceable(folder / MODEL_FOLDER)
+    if not is_collection(folder / COLLECTION_FOLDER):
+        check_free(folder / COLLECTION_FOLDER)
 
 
 def save_demo(folder: Path, hasher: TextHasher, source: TextSource) -> None:
-    """Write the model, and the docstrings as a file that the other commands can read."""
+    """Write the model, the docstrings as a file that other commands can read, and a collection of them."""
     hasher.save(folder / MODEL_FOLDER)
     write_corpus(source, folder / CORPUS_FILE)
+    if is_collection(folder / COLLECTION_FOLDER):  # of an earlier demo
+        shutil.rmtree(folder / COLLECTION_FOLDER)
+    with Collection.create(folder / COLLECTION_FOLDER, load(folder / MODEL_FOLDER)) as collection:
+        collection.add(source)
 
 
 def explore(model: Model, source: TextSource, *, queries: Sequence[str] = QUERIES) -> DemoResult:

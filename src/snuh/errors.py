@@ -23,6 +23,10 @@ class CollectionError(SnuhError):
     """A collection that cannot be used: damaged, of a newer format, in use, or on a full disk."""
 
 
+class UnknownDocumentError(InputError):
+    """An id that no document of the collection has."""
+
+
 class MissingExtraError(SnuhError, ImportError):
     """An optional dependency that is not installed."""
 
@@ -47,7 +51,9 @@ def check_arguments(
 
 
 def missing_extra(error: ModuleNotFoundError) -> ImportError:
-    """Return what to raise for a module that is missing: the extra to install, if it is one of training's."""
+    """Return what to raise for a module that is missing: the extra to install, if it is one of an extra's."""
+    if error.name == "httpx":
+        return MissingExtraError('the client needs httpx: pip install "snuh[client]"')
     names = {"torch": "PyTorch", "sklearn": "scikit-learn"}
     if error.name not in names:
         return error

@@ -375,3 +375,38 @@ def test_a_folder_that_is_not_there_is_said_to_be_missing(place: Path) -> None:
     (place / "file").write_text("x")
     with pytest.raises(InputError, match="is not a collection"):
         Collection(place / "file")
+
+
+# What a server asks of it
+
+
+def test_the_version_changes_with_every_write_whoever_writes(collection: Collection, folder: Path) -> None:
+    seen = [collection.version(), collection.version()]
+    assert seen[0] == seen[1]
+    with Collection(folder) as other:
+        other.add([document(50)])
+        seen.append(collection.version())
+        other.delete(["d50"])
+        seen.append(collection.version())
+        assert other.version() == seen[-1]
+    assert len(set(seen)) == 3
+
+
+def test_a_sample_comes_from_all_over_the_collection(collection: Collection) -> None:
+    collection.add([Document("hidden", UNKNOWN)])
+    sample = collection.sample(5)
+    assert [one.id for one in sample.documents] == ["d0", "d2", "d5", "d8", "d11"]
+    texts = [one.text for one in sample.documents]
+    assert np.array_equal(sample.codes, collection.model.encode(texts))
+    assert len(collection.sample(100).documents) == 12
+    collection.delete_where("id != ''")
+    assert collection.sample(5).documents == []
+
+
+def test_many_queries_at_once_find_what_each_finds_alone(collection: Collection) -> None:
+    collection.make_lists(k=3)
+    texts = [*WORDS, UNKNOWN]
+    for options in ({}, {"fast": True}, {"rerank": "cosine"}, {"where": "year = 2000", "fast": True}):
+        together = collection.search_many(texts, k=4, **options)  # type: ignore[arg-type]
+        assert together[-1] is None
+        assert together[:-1] == [collection.search(text, k=4, **options) for text in WORDS]  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ import pytest
 from snuh.collection import Collection
 from snuh.corpus import Document
 from snuh.errors import CollectionError
+from tests.cli.running import run_process
 from tests.collection.processes import Child, say, started
 from tests.collection.worlds import (
     Mirror,
@@ -226,6 +227,18 @@ def test_threads_may_share_a_collection(tmp_path: Path) -> None:
             answers = list(pool.map(work, range(20)))
         assert answers == [expected] * 20
         assert len(collection) == 80
+
+
+def test_two_collections_of_one_process_keep_the_store_in_use(folder: Path) -> None:
+    with Collection(folder) as first, Collection(folder) as second:
+        # Another process that opens and closes the store must not take it for one that nobody uses.
+        ran = run_process("add", folder, "-", stdin='{"id": "other", "text": "rope"}\n')
+        assert ran.code == 0, ran.stderr
+        assert "other" in first and "other" in second
+        first.add([document(70)])
+        assert run_process("delete", folder, "other").code == 0
+        assert "other" not in first and "other" not in second and "d70" in second
+    assert set(stored(folder).held) == {f"d{number}" for number in (*range(12), 70)}
 
 
 def test_a_closed_collection_says_so(tmp_path: Path) -> None:

@@ -23,9 +23,12 @@ from snuh.cli import (
     info,
     methods,
     rehash,
+    report,
     reproduce,
     search,
+    serve,
     similar,
+    tune,
 )
 from snuh.cli.group import CommandGroup
 
@@ -83,6 +86,7 @@ PAPER = "The paper's experiments"
 _register(START, "demo", demo.demo, demo.EXAMPLES)
 _register(COLLECTIONS, "create", create.create, create.EXAMPLES)
 _register(COLLECTIONS, "search", search.search, search.EXAMPLES)
+_register(COLLECTIONS, "serve", serve.serve, serve.EXAMPLES)
 _register(COLLECTIONS, "similar", similar.similar, similar.EXAMPLES)
 _register(COLLECTIONS, "add", add.add, add.EXAMPLES)
 _register(COLLECTIONS, "delete", delete.delete, delete.EXAMPLES)
@@ -92,8 +96,10 @@ _register(COLLECTIONS, "rehash", rehash.rehash, rehash.EXAMPLES)
 _register(COLLECTIONS, "index", index.index, index.EXAMPLES)
 _register(COLLECTIONS, "info", info.info, info.EXAMPLES)
 _register(CODES, "fit", fit.fit, fit.EXAMPLES)
+_register(CODES, "tune", tune.tune, tune.EXAMPLES)
 _register(CODES, "encode", encode.encode, encode.EXAMPLES)
 _register(CODES, "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
 _register(CODES, "bits", bits.bits, bits.EXAMPLES)
 _register(CODES, "methods", methods.methods, methods.EXAMPLES)
 _register(PAPER, "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
+_register(PAPER, "report", report.report, report.EXAMPLES)

@@ -19,7 +19,7 @@ EXAMPLES = ("snuh demo", "snuh demo --quick", "snuh demo --bits 32 --out /tmp/de
 def demo(
     bits: Bits = 64,
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where the model and the corpus go.")
+        Path, typer.Option(metavar="FOLDER", help="Where the model, the corpus and the collection go.")
     ] = DEFAULT_FOLDER,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer texts and epochs: sooner done, rougher codes.")
@@ -28,8 +28,9 @@ def demo(
 ) -> None:
     """Learn codes for the docstrings of the installed Python packages, and search them.
 
-    Needs no data and no network. Writes the model and the corpus to a folder, prints how often a docstring
-    finds others of its own package, a few searches with their hits, and how to go on.
+    Needs no data and no network. Writes the model, the corpus and a collection to a folder, prints how often
+    a docstring finds others of its own package, a few searches with their hits, and how to go on: with a page
+    to explore them, for instance.
     """
     from snuh.cli.display import display
     from snuh.cli.learning import learn
@@ -55,13 +56,17 @@ def _to_json(result: DemoResult, folder: Path) -> dict[str, Any]:
     from dataclasses import asdict
 
     from snuh.cli.output import hit_to_json
-    from snuh.demo import CORPUS_FILE, MODEL_FOLDER
+    from snuh.demo import COLLECTION_FOLDER, CORPUS_FILE, MODEL_FOLDER
 
     searches = [
         {"query": search.query, "hits": [hit_to_json(hit) for hit in search.hits]}
         for search in result.searches
     ]
-    paths = {"model": str(folder / MODEL_FOLDER), "corpus": str(folder / CORPUS_FILE)}
+    paths = {
+        "model": str(folder / MODEL_FOLDER),
+        "corpus": str(folder / CORPUS_FILE),
+        "collection": str(folder / COLLECTION_FOLDER),
+    }
     return {**paths, "quality": asdict(result.quality), "searches": searches}
 
 
@@ -70,7 +75,7 @@ def _print_result(result: DemoResult, folder: Path) -> None:
     from rich.text import Text
 
     from snuh.cli.output import first_line, results_console
-    from snuh.demo import CORPUS_FILE, MODEL_FOLDER
+    from snuh.demo import COLLECTION_FOLDER, CORPUS_FILE, MODEL_FOLDER
     from snuh.metrics import HEADLINE_CUTOFF
 
     quality, console = result.quality, results_console()
@@ -91,12 +96,21 @@ def _print_result(result: DemoResult, folder: Path) -> None:
             table.add_row(str(hit.distance), Text(hit.document.id), Text(first_line(hit.document.text)[:500]))
         console.print(table if search.hits else "  the model knows none of these words")
     model, corpus = folder / MODEL_FOLDER, folder / CORPUS_FILE
+    collection = folder / COLLECTION_FOLDER
     steps = [
-        f'snuh search {corpus} "fast fourier transform" --model {model}',
+        f'snuh search {collection} "fast fourier transform" --explain',
         f"snuh evaluate {model} {corpus}",
         f"snuh encode {model} {corpus} --out codes.parquet",
         "snuh fit your-documents.jsonl --out your-model",
     ]
-    console.print(f"\nThe model is in {model}, the docstrings are in {corpus}. Go on with:", markup=False)
+    console.print(
+        f"\nThe model is in {model}, the docstrings are in {corpus}, and all of it to be searched is in "
+        f"{collection}. Go on with:",
+        markup=False,
+        soft_wrap=True,
+    )
     for step in steps:
         console.print(Text(f"  {step}", style="cyan"), soft_wrap=True)
+    console.print("\nTo search and explore them on a page, with a map of all docstrings, run")
+    console.print(Text(f"  snuh serve {collection}", style="cyan"), soft_wrap=True)
+    console.print("and open http://127.0.0.1:8765 in a browser.", markup=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import Bits, IdField, Json, Source, TextField
+from snuh.cli.options import IdField, Json, Source, TextField
 from snuh.methods import DEFAULT
 
 if TYPE_CHECKING:
@@ -17,21 +17,35 @@ EXAMPLES = (
     "snuh fit tickets.jsonl --out model",
     "snuh fit articles.csv --text-field body --out model --bits 128",
     "snuh fit notes/ --out model --set epochs=10 --set features.max_terms=20000",
+    "snuh fit tickets.jsonl --out model --config settings.json",
 )
 
 
 def fit(
     source: Source,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model folder to write.")],
-    method: Annotated[str, typer.Option(metavar="NAME", help='How to learn, see "snuh methods".')] = DEFAULT,
-    bits: Bits = 64,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of everything random.")] = 0,
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help=f'How to learn, see "snuh methods"; {DEFAULT} if not given.'),
+    ] = None,
+    bits: Annotated[
+        int | None, typer.Option(metavar="N", help="Length of the codes, a multiple of 8; 64 if not given.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Of everything random; 0 if not given.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
             help="A parameter of the method, or features.KEY=VALUE for the vocabulary; as often as needed.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help='Settings from a file made by "snuh tune"; other options come before it.'
         ),
     ] = None,
     text_field: TextField = "text",
@@ -46,21 +60,24 @@ def fit(
     """
     import time
 
-    from snuh.cli.learning import learn, make_hasher
+    from snuh.cli.config import read_config
+    from snuh.cli.learning import check_features, learn, make_hasher
     from snuh.cli.output import check_place, print_json
     from snuh.cli.sources import open_documents
-    from snuh.corpus import MatrixSource
-    from snuh.errors import InputError
     from snuh.storage import check_replaceable
 
     started = time.perf_counter()
-    hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
+    hasher = make_hasher(
+        method,
+        bits=bits,
+        seed=seed,
+        settings=settings or (),
+        config=None if config is None else read_config(config),
+    )
     check_replaceable(out)
     check_place(out)
     documents = open_documents(source, text_field=text_field, id_field=id_field)
-    if isinstance(documents, MatrixSource) and hasher.features:
-        name = next(iter(hasher.features))
-        raise InputError(f"features.{name} is for texts, {documents.name} holds feature rows: leave it out")
+    check_features(hasher, documents)
     model = learn(hasher, documents, save=lambda: hasher.save(out))
     summary = summarize(model, out, seconds=time.perf_counter() - started)
     if as_json:

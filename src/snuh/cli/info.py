@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("snuh info tickets", "snuh info tickets --json")
 
-FEWEST_TO_JUDGE = 100  # documents; the codes of a handful have nothing to tell
-BIG_BUCKET, FEW_DISTINCT, FEW_SEARCHABLE, LOPSIDED = 0.1, 0.5, 0.9, 0.2
-
 
 def info(collection: CollectionFolder, as_json: Json = False) -> None:
     """Tell what a collection holds, what it takes on disk, and how good its codes look.
@@ -24,90 +21,15 @@ def info(collection: CollectionFolder, as_json: Json = False) -> None:
     """
     from snuh.cli.output import print_json
     from snuh.collection import Collection
+    from snuh.collection.describing import info_to_json
 
     with Collection(collection) as opened:
         found = opened.info()
         training = opened.model.training
     if as_json:
-        print_json(_to_json(found, training))
+        print_json(info_to_json(found, training))
     else:
         _print(found, training)
-
-
-def hints(found: Info) -> list[str]:
-    """Return what is bad about the codes, a sentence each."""
-    health = found.health
-    if health is None or health.documents < FEWEST_TO_JUDGE:
-        return []
-    again = 'learn from these documents with "snuh fit", and take that model with "snuh rehash"'
-    said = []
-    if found.searchable < FEW_SEARCHABLE * found.documents:
-        hidden = found.documents - found.searchable
-        said.append(
-            f"{hidden:,} of {found.documents:,} documents hold no word that the model knows, "
-            f"and searches do not find them: {again}"
-        )
-    if health.constant_bits:
-        said.append(
-            f"{health.constant_bits} of {health.bits} bits are the same for all documents: "
-            f"they tell nothing apart; {again}"
-        )
-    if health.biggest_bucket_share > BIG_BUCKET:
-        said.append(
-            f"{health.biggest_bucket_share:.0%} of the documents share one code, "
-            'and searches cannot tell them apart: look for copies with "snuh dedup", or take more bits'
-        )
-    elif health.distinct_codes < FEW_DISTINCT * health.documents:
-        share = health.distinct_codes / health.documents
-        said.append(
-            f"there are only {share:.0%} as many codes as documents: "
-            'look for copies with "snuh dedup", or take more bits'
-        )
-    if _balance(found) < LOPSIDED:
-        said.append(f"most bits are nearly the same for all documents, and tell little apart: {again}")
-    return said
-
-
-def _balance(found: Info) -> float:
-    """Return the mean share of the rarer value of a bit: 0.5 is best."""
-    shares = found.health.ones_share if found.health is not None else (0.5,)
-    return sum(min(share, 1 - share) for share in shares) / len(shares)
-
-
-def _to_json(found: Info, training: Mapping[str, Any]) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    health = None
-    if found.health is not None:
-        health = asdict(found.health) | {"alive": found.health.alive, "mean_balance": _balance(found)}
-    return {
-        "collection": str(found.folder),
-        "documents": found.documents,
-        "searchable": found.searchable,
-        "bytes_per_document": found.bytes_per_document,
-        "scanned_bytes_per_document": found.bits // 8,
-        "store_bytes": found.store_bytes,
-        "code_bytes": found.code_bytes,
-        "model": {
-            "method": found.method,
-            "bits": found.bits,
-            "fingerprint": found.model,
-            "source": training.get("source"),
-            "documents": training.get("documents"),
-        },
-        "fields": list(found.fields),
-        "fast": _fast_to_json(found),
-        "health": health,
-        "hints": hints(found),
-    }
-
-
-def _fast_to_json(found: Info) -> dict[str, Any] | None:
-    if (lists := found.fast) is None:
-        return None
-    count = len(lists.clusters.centres)
-    told = {"lists": count, "read": lists.probes, "k": lists.k, "recall": lists.recall}
-    return told | {"documents": lists.documents}
 
 
 def _fast_in_words(found: Info) -> str:
@@ -124,6 +46,7 @@ def _print(found: Info, training: Mapping[str, Any]) -> None:
 
     from snuh.cli.output import print_facts, results_console
     from snuh.cli.plain import harmless
+    from snuh.collection.describing import hints, mean_balance
 
     disk = (
         f"{found.bytes_per_document:,.0f} on disk with text and metadata" if found.documents else "none yet"
@@ -147,7 +70,7 @@ def _print(found: Info, training: Mapping[str, Any]) -> None:
         facts += [
             ("distinct codes", f"{health.distinct_codes:,}, {share:.0%} of the documents{of}"),
             ("biggest bucket", f"{health.biggest_bucket_share:.2%} of the documents share one code"),
-            ("bit balance", f"{_balance(found):.2f} on average (0.50 is best)"),
+            ("bit balance", f"{mean_balance(found):.2f} on average (0.50 is best)"),
             ("constant bits", str(health.constant_bits)),
         ]
     print_facts(facts)

@@ -82,6 +82,7 @@ def _tell(event: str, left: Sequence[Run], results: Results) -> None:
 
 
 def duration(seconds: float) -> str:
+    """Write a time for people, in the unit that suits it."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

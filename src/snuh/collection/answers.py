@@ -21,6 +21,8 @@ from snuh.search import Hit
 
 logger = logging.getLogger(__name__)
 
+CHARACTERS_OF_A_THREAD = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -40,6 +42,11 @@ class Opened:
             )
         return self.model.features
 
+    def query_rows(self, texts: Sequence[str]) -> Any:  # a CSR matrix; scipy has no type stubs
+        """Return the feature rows of queries; few are read sooner than threads are started."""
+        is_little = sum(map(len, texts)) < CHARACTERS_OF_A_THREAD
+        return self.features.transform(texts, threads=1 if is_little else None)
+
     def find(self, codes: NDArray[np.uint8], how: Search, *, most: int) -> list[list[Place]]:
         """Return the places of the `most` nearest documents of each code."""
         masks = None
@@ -52,11 +59,15 @@ class Opened:
             logger.warning('all codes are read, there are no lists: make them with "snuh index"')
         return self.table.scan(codes, k=most, radius=how.radius, masks=masks, lists=lists)
 
+    def plain_hits(self, found: Sequence[Sequence[Place]], *, k: int) -> list[list[Hit]]:
+        """Turn the places of many queries into hits, and read their documents all at once."""
+        documents = self.store.documents_of({place.seq for places in found for place in places[:k]})
+        return [[Hit(place.distance, documents[place.seq]) for place in places[:k]] for places in found]
+
     def hits(self, places: Sequence[Place], query: Any, how: Search) -> list[Hit]:
         """Turn places into hits; with a reranking in the order of their scores for the query's row."""
         if how.rerank is None:
-            documents = self.store.documents_of(place.seq for place in places[: how.k])
-            return [Hit(place.distance, documents[place.seq]) for place in places[: how.k]]
+            return self.plain_hits([places], k=how.k)[0]
         if not places:
             return []
         seqs = np.array([place.seq for place in places])

@@ -18,13 +18,20 @@ from snuh.collection.fast import FastLists
 from snuh.collection.folder import check_collection, load_model, make_folder
 from snuh.collection.incoming import checked_documents
 from snuh.collection.rehash import rehash
-from snuh.collection.results import Added, Info
+from snuh.collection.results import Added, Info, Sample
 from snuh.collection.searching import SearchOptions, check_fields, checked
 from snuh.collection.store import STORE_FILE, NewDocument, State, Store
 from snuh.collection.table import CodeTable
 from snuh.corpus import Document
 from snuh.encoding import document_batches, encode_documents
-from snuh.errors import CollectionError, InputError, ModelError, SnuhError, suggest
+from snuh.errors import (
+    CollectionError,
+    InputError,
+    ModelError,
+    SnuhError,
+    UnknownDocumentError,
+    suggest,
+)
 from snuh.explain import Explanation, explain
 from snuh.filters import Filter
 from snuh.metrics import code_health
@@ -163,8 +170,12 @@ class Collection:
         """The model that the codes come from."""
         return self._opened.model
 
+    def version(self) -> str:
+        """Return what is another text after every write, whoever wrote."""
+        return self._store.state().token
+
     def get(self, identity: str) -> Document:
-        """Return a document; InputError where there is none of that id."""
+        """Return a document; UnknownDocumentError where there is none of that id."""
         with self._store.reading():
             seq = self._seq_of(identity)
             return self._store.documents_of([seq])[seq]
@@ -176,6 +187,15 @@ class Collection:
         while batch := self._store.documents(after=last, before=end, most=BATCH_DOCUMENTS, where=condition):
             yield from (document for _, document in batch)
             last = batch[-1][0]
+
+    def sample(self, most: int) -> Sample:
+        """Return up to `most` documents that have a code, from all over the collection, and their codes."""
+        with self._current() as opened:
+            rows = opened.table.rows()
+            places = np.unique(np.linspace(0, len(rows.seqs) - 1, min(most, len(rows.seqs))).astype(np.int64))
+            seqs = rows.seqs[places]
+            documents = self._store.documents_of(seqs)
+            return Sample([documents[seq] for seq in seqs.tolist()], rows.codes[places])
 
     def search(self, text: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Find the documents nearest to a text, ordered by (distance, order of insertion).
@@ -192,12 +212,20 @@ class Collection:
         """Search for many texts at once; None for one of which the model knows no word."""
         how = checked(options)
         with self._current() as opened:
-            rows = opened.features.transform(texts)
+            rows = opened.query_rows(texts)
             known = np.flatnonzero(np.diff(rows.indptr) > 0)
-            found = opened.find(opened.model.encoder.encode(rows[known]), how, most=how.most)
-            hits: list[list[Hit] | None] = [None] * len(texts)
-            for number, places in zip(known.tolist(), found, strict=True):
-                hits[number] = opened.hits(places, rows[[number]], how)
+            some = rows if len(known) == len(texts) else rows[known]
+            found = opened.find(opened.model.encoder.encode(some), how, most=how.most)
+            if how.rerank is None:
+                answers = opened.plain_hits(found, k=how.k)
+            else:
+                queries = (rows[[number]] for number in known)
+                answers = [
+                    opened.hits(places, query, how) for places, query in zip(found, queries, strict=True)
+                ]
+        hits: list[list[Hit] | None] = [None] * len(texts)
+        for number, answer in zip(known.tolist(), answers, strict=True):
+            hits[number] = answer
         return hits
 
     def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[list[Hit]]:
@@ -207,7 +235,7 @@ class Collection:
             raise InputError("codes alone cannot be reranked: search for their texts")
         with self._current() as opened:
             found = opened.find(check_codes(codes), how, most=how.most)
-            return [opened.hits(places, None, how) for places in found]
+            return opened.plain_hits(found, k=how.k)
 
     def similar(self, identity: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Find the documents nearest to one of the collection, itself left out; options as for `search`."""
@@ -305,7 +333,7 @@ class Collection:
             near = ""
             if len(identity) <= LONGEST_SUGGESTED:
                 near = suggest(identity, self._store.ids_near(identity, most=IDS_LOOKED_AT))
-            raise InputError(f"{self.folder} has no document {identity!r}{near}")
+            raise UnknownDocumentError(f"{self.folder} has no document {identity!r}{near}")
         return seq
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,12 +34,20 @@ class Connection:
     def __init__(self, path: Path, *, timeout: float) -> None:
         self._path, self._timeout = path, timeout
         self._turn = threading.RLock()
+        self.file: tuple[int, int] | None = None  # what tells the store from every other file
         self.is_writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
         with reported(path.parent):
             self._open()
 
     def _open(self) -> None:
-        _check_length(self._path)
+        with _OPENING:
+            self.file = _file(self._path)
+            if self.file is None or all(other.file != self.file for other in _OPEN):
+                _check_length(self._path)
+            self._connect()
+            _OPEN.add(self)
+
+    def _connect(self) -> None:
         # A store that was closed properly has no log beside it and can be read from a read-only disk.
         is_at_rest = not self.is_writable and not _has_log(self._path)
         self._frozen = _version(self._path) if is_at_rest else None
@@ -48,6 +57,7 @@ class Connection:
     def close(self) -> None:
         """End the connection; the last one to close tidies the store up."""
         self._connection.close()
+        _OPEN.discard(self)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -68,7 +78,7 @@ class Connection:
     def _thaw(self) -> None:
         """Open a store anew that seemed to be at rest, where someone with more rights has written to it."""
         if self._frozen is not None and (_has_log(self._path) or _version(self._path) != self._frozen):
-            self._connection.close()
+            self.close()
             self._open()
 
     @contextmanager
@@ -86,6 +96,12 @@ class Connection:
                 if self._connection.in_transaction:
                     self._connection.rollback()
                 raise
+
+
+# The connections of this process. To close a file that it also has open elsewhere gives up all its locks on
+# it: then another process takes the store for one that nobody uses, and removes the log that is still in use.
+_OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
+_OPENING = threading.Lock()
 
 
 @contextmanager
@@ -163,6 +179,15 @@ def _has_log(path: Path) -> bool:
         return path.with_name(path.name + "-wal").stat().st_size > 0
     except FileNotFoundError:
         return False
+
+
+def _file(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from every other; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _version(path: Path) -> tuple[int, int, int]:

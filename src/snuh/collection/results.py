@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from snuh.collection.fast import FastLists
+from snuh.corpus import Document
 from snuh.metrics import CodeHealth
 
 
@@ -23,6 +27,14 @@ class Added:
             self.replaced + other.replaced,
             self.without_code + other.without_code,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some documents of a collection in the order of insertion, and their codes."""
+
+    documents: list[Document]
+    codes: NDArray[np.uint8]  # (documents, bytes)
 
 
 @dataclass(frozen=True, slots=True)

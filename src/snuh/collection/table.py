@@ -237,9 +237,12 @@ class CodeTable:
         for part, mask in ((self.base, masks.base), (self.tail, masks.tail)):
             if lists is not None and part is self.base:
                 look, probes = lists.clusters.search, lists.probes
+                centres = scan_many(queries, lists.clusters.centres, k=probes)
                 answers = [
-                    look(query, part.codes, k=k, probes=probes, allowed=mask, radius=radius)
-                    for query in queries
+                    look(
+                        query, part.codes, k=k, probes=probes, allowed=mask, radius=radius, nearest=near.rows
+                    )
+                    for query, near in zip(queries, centres, strict=True)
                 ]
             else:
                 answers = scan_many(queries, part.codes, k=k, allowed=mask, radius=radius)

@@ -1,0 +1,164 @@
+"""Searches over HTTP under load, beside a bare FastAPI endpoint that returns the same JSON without searching.
+
+    python -m benchmarks.server [--documents 1000000] [--clients 32] [--rounds 5] [--folder FOLDER]
+
+Documents of planted topics with 64-bit codes, k = 10, thousands of different texts. The contenders take
+turns in every round: "bare" returns a dict, as most FastAPI endpoints do; "typed" does so with a declared
+type, which FastAPI writes sooner; "ready" returns bytes made beforehand, the least that FastAPI can do;
+"exact" reads all codes, "fast" the lists of `snuh index`. Some answers are compared with brute force first.
+The servers and the load share the processors; how much each took is told. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+
+from benchmarks.load import Loaded, load
+from benchmarks.machine import facts
+from benchmarks.served import BITS, make, queries
+from snuh.collection import Collection
+
+K, CHECKED, TEXTS = 10, 25, 5_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--folder", type=Path, default=None, help="the collection; made, and kept, if absent")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = chosen.folder or Path(place) / "collection"
+        if not folder.exists():
+            make(folder, documents=chosen.documents)
+        with Collection(folder) as collection:
+            lists = collection.make_lists(k=K)
+            texts = queries(TEXTS)
+            expected = brute_force(collection, texts[:CHECKED])
+        with serving(folder) as (port, server):
+            path = f"/v1/collections/{folder.name}/search"
+            check(f"http://127.0.0.1:{port}{path}", texts, expected)
+            answer = Path(place) / "answer.json"
+            told = httpx.post(f"http://127.0.0.1:{port}{path}", json={"text": texts[0], "k": K})
+            answer.write_text(told.text, encoding="utf-8")
+            with bare(answer) as (bare_port, bare_server):
+                contenders = {
+                    "bare": (bare_port, "/bare", False, bare_server),
+                    "typed": (bare_port, "/typed", False, bare_server),
+                    "ready": (bare_port, "/ready", False, bare_server),
+                    "exact": (port, path, False, server),
+                    "fast": (port, path, True, server),
+                }
+                result = measure(contenders, texts, chosen)
+    told = {"documents": chosen.documents, "bits": BITS, "k": K, "clients": chosen.clients}
+    about = {"probes": lists.probes, "recall": lists.recall}
+    print(json.dumps({**told, **result, "lists": about, "machine": facts()}, indent=2))
+
+
+def measure(
+    contenders: dict[str, tuple[int, str, bool, psutil.Process]],
+    texts: list[str],
+    chosen: argparse.Namespace,
+) -> dict[str, object]:
+    loads: dict[str, list[Loaded]] = {name: [] for name in contenders}
+    cpu: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(chosen.rounds + 1):
+        for name, (port, path, fast, server) in contenders.items():
+            bodies = [json.dumps({"text": text, "k": K, "fast": fast}).encode() for text in texts]
+            before = sum(server.cpu_times()[:2])
+            found = load(port, path, bodies, clients=chosen.clients, seconds=chosen.seconds if turn else 1.0)
+            if turn:  # the first round warms up
+                loads[name].append(found)
+                cpu[name].append((sum(server.cpu_times()[:2]) - before) / found.requests)
+    shown = {name: summary(loads[name], cpu[name]) for name in contenders}
+    rates = {name: [one.requests / one.seconds for one in loads[name]] for name in contenders}
+
+    def over(other: str) -> dict[str, float]:
+        pairs = {name: zip(rates[name], rates[other], strict=True) for name in ("exact", "fast")}
+        return {name: statistics.median(mine / its for mine, its in both) for name, both in pairs.items()}
+
+    others = ("bare", "typed", "ready")
+    return {"contenders": shown, "throughput_over": {other: over(other) for other in others}}
+
+
+def summary(loads: list[Loaded], cpu: list[float]) -> dict[str, float]:
+    """Return medians over the rounds."""
+    return {
+        "requests_per_second": statistics.median(one.requests / one.seconds for one in loads),
+        "p50_milliseconds": statistics.median(one.percentile(0.50) for one in loads),
+        "p99_milliseconds": statistics.median(one.percentile(0.99) for one in loads),
+        "errors": sum(one.errors for one in loads),
+        "server_cpu_microseconds": 1e6 * statistics.median(cpu),
+        "load_cpu_microseconds": 1e6 * statistics.median(one.own_cpu_seconds / one.requests for one in loads),
+    }
+
+
+def brute_force(collection: Collection, texts: list[str]) -> list[list[int]]:
+    """Return the distances of the nearest documents of each text, by comparing all codes."""
+    every = np.ascontiguousarray(collection._opened.table.rows().codes).view(np.uint64)[:, 0]
+    codes = collection.model.encode(texts).view(np.uint64)[:, 0]
+    return [np.sort(np.bitwise_count(every ^ code))[:K].tolist() for code in codes]
+
+
+def check(url: str, texts: list[str], expected: list[list[int]]) -> None:
+    for text, distances in zip(texts, expected, strict=False):
+        hits = httpx.post(url, json={"text": text, "k": K}).json()["hits"]
+        if [hit["distance"] for hit in hits] != distances:
+            raise SystemExit(f"the answer to {text!r} is not that of brute force")
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[int, psutil.Process]]:
+    command = [sys.executable, "-m", "snuh.cli", "serve", str(folder), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        found = re.search(r":(\d+) ", process.stderr.readline())
+        assert found is not None
+        yield int(found[1]), psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def bare(answer: Path) -> Iterator[tuple[int, psutil.Process]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.bare", str(port), str(answer)])
+    try:
+        for _ in range(200):
+            with socket.socket() as trial:
+                if trial.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield port, psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

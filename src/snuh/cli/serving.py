@@ -1,0 +1,93 @@
+"""Checking what a server is told, and running it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import typer
+
+from snuh.cli.group import say
+from snuh.collection import Collection
+from snuh.errors import InputError, MissingExtraError
+
+try:
+    from snuh.server.process import listen, run
+    from snuh.server.settings import Limits, Settings, is_loopback, named_folders
+    from snuh.server.tokens import VARIABLES, Tokens, find_tokens
+except ModuleNotFoundError as error:
+    raise MissingExtraError(f'serving needs {error.name}: pip install "snuh[serve]"') from None
+
+USUAL_RATE = 100.0  # for addresses that others can reach
+MOST_WORKERS = 64
+
+
+def run_server(
+    collections: list[Path],
+    *,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    read_only: bool,
+    origins: list[str],
+    rate: float | None,
+    workers: int,
+) -> None:
+    """Serve until told to end."""
+    folders = named_folders(collections)
+    tokens = find_tokens(token_file, os.environ)
+    _check(host=host, port=port, tokens=tokens, origins=origins, rate=rate, workers=workers)
+    for folder in collections:
+        Collection(folder).close()  # what is wrong with one is told before anything listens
+    if hasattr(signal, "SIGPIPE"):  # whoever goes away before the answer does not end the server
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    usual = 0.0 if is_loopback(host) else USUAL_RATE
+    with tempfile.TemporaryDirectory(prefix="snuh-serve-") as scratch, listen(host, port) as listening:
+        place = listening.getsockname()[1]
+        settings = Settings(
+            folders=folders,
+            scratch=scratch,
+            host=host,
+            port=place,
+            workers=workers,
+            is_read_only=read_only,
+            origins=tuple(origins),
+            tokens=tokens,
+            limits=Limits(rate=usual if rate is None else rate),
+        )
+        if workers > 1:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = scratch
+        for ending in (signal.SIGTERM, signal.SIGINT):  # that is how a server ends, and no error
+            signal.signal(ending, lambda *_: sys.exit(0))
+        shown = f"[{host}]" if ":" in host else host
+        started = run(
+            settings,
+            listening,
+            on_ready=lambda: say(f"serving {', '.join(folders)} at http://{shown}:{place} (Ctrl-C ends it)"),
+        )
+    if not started:
+        raise typer.Exit(1)
+
+
+def _check(
+    *, host: str, port: int, tokens: Tokens, origins: list[str], rate: float | None, workers: int
+) -> None:
+    if not is_loopback(host) and not tokens:
+        raise InputError(
+            f"{host} can be reached from other machines: give tokens with --token-file, "
+            f"or in the variables {' and '.join(VARIABLES.values())}"
+        )
+    if not 0 <= port <= 65_535:
+        raise InputError(f"--port must be from 0 to 65535, got {port}")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise InputError(f"--workers must be from 1 to {MOST_WORKERS}, got {workers}")
+    if rate is not None and not 0 <= rate < float("inf"):
+        raise InputError(f"--rate must be at least 0, got {rate}")
+    for origin in origins:
+        parts = urlsplit(origin)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query:
+            raise InputError(f'--cors expects an origin such as "https://example.org", got "{origin}"')

@@ -1,0 +1,106 @@
+"""The application: collections opened, routes put together, errors turned into sentences."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+import snuh
+from snuh.errors import SnuhError
+from snuh.server.asking import GoneError
+from snuh.server.guard import App, Guard
+from snuh.server.jobs import Jobs
+from snuh.server.metrics import Metrics
+from snuh.server.refusals import Refusal, of_details, of_error
+from snuh.server.routes import about, documents, insight, lines, search, status
+from snuh.server.served import Served
+from snuh.server.settings import Settings
+from snuh.server.static import add_page
+
+SETTINGS_VARIABLE = "SNUH_SERVER_SETTINGS"  # how a worker process is told
+KINDS = {404: "not-found", 405: "method"}
+
+
+def make_app(settings: Settings) -> App:
+    """Return the whole application for some collections, which are opened when it starts."""
+    metrics = Metrics(is_shared=settings.workers > 1)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            app.state.jobs = Jobs(Path(settings.scratch))
+            stack.callback(app.state.jobs.close)
+            app.state.served = {}
+            for name, folder in settings.folders.items():
+                one = Served(name, Path(folder), limits=settings.limits, metrics=metrics)
+                stack.callback(one.close)
+                app.state.served[name] = one
+            yield
+
+    app = FastAPI(
+        title="snuh",
+        version=snuh.__version__,
+        description="Search collections of documents by short binary codes.",
+        lifespan=lifespan,
+        docs_url=None,  # these would fetch scripts from another site
+        redoc_url=None,
+    )
+    app.state.settings, app.state.metrics = settings, metrics
+    for topic in (search, documents, lines, insight, about, status):
+        app.include_router(topic.router)
+    add_page(app)
+    _add_refusals(app, settings)
+    guarded: App = Guard(app, settings, metrics)
+    if settings.origins:
+        guarded = CORSMiddleware(
+            guarded,
+            allow_origins=settings.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type"],
+        )
+    return guarded
+
+
+def app_of_environment() -> App:
+    """Return the application of a worker process."""
+    return make_app(Settings.from_text(os.environ[SETTINGS_VARIABLE]))
+
+
+def _add_refusals(app: FastAPI, settings: Settings) -> None:
+    @app.exception_handler(Refusal)
+    async def refused(_: Request, error: Refusal) -> Response:
+        return error.response()
+
+    @app.exception_handler(SnuhError)
+    async def library(_: Request, error: SnuhError) -> Response:
+        return of_error(error, settings.folders).response()
+
+    @app.exception_handler(RequestValidationError)
+    async def wrong(_: Request, error: RequestValidationError) -> Response:
+        return of_details(error.errors()[0]).response()
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> Response:
+        kind = KINDS.get(error.status_code, "invalid")
+        sentence = {
+            404: "there is nothing at this path: /openapi.json has them all",
+            405: f"{request.method} is not known at this path",
+        }.get(error.status_code, str(error.detail))
+        refusal = Refusal(error.status_code, kind, sentence)
+        refusal.headers.update(error.headers or {})
+        return refusal.response()
+
+    @app.exception_handler(GoneError)
+    async def gone(_: Request, error: GoneError) -> Response:
+        return Response(status_code=400)  # nobody is there to read it
+
+    @app.exception_handler(Exception)
+    async def bug(_: Request, error: Exception) -> Response:
+        return Refusal(500, "bug", "this is a bug in snuh: the server's log has more").response()

@@ -1,0 +1,144 @@
+"""Searching: for a text, for many, for documents like one; and why a document was found."""
+
+from __future__ import annotations
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+
+from snuh.collection import Collection
+from snuh.errors import InputError
+from snuh.search import Hit
+from snuh.server.answers import BatchAnswer, EncodeAnswer, ExplainAnswer, SearchAnswer
+from snuh.server.asking import answer, raw_answer, read_ask, served
+from snuh.server.asks import (
+    MOST_EXPLAINED,
+    MOST_HITS_IN_ALL,
+    BatchAsk,
+    EncodeAsk,
+    ExplainAsk,
+    SearchAsk,
+    SimilarAsk,
+)
+from snuh.server.hits import Json, answer_explained, explanation_to_json, hit_to_json
+from snuh.server.refusals import invalid
+from snuh.server.routes.describing import WITH_BODY, answers, body_of
+
+router = APIRouter(prefix="/v1/collections/{name}", tags=["search"])
+
+
+@router.post(
+    "/search",
+    summary="Find the documents nearest to a text or a document",
+    responses=answers(SearchAnswer, others=(*WITH_BODY, 422)),
+    openapi_extra=body_of(SearchAsk),
+)
+async def search(request: Request, name: str) -> Response:
+    """Hits are ordered by distance, ties by order of insertion; with `rerank` by score."""
+    ask = await read_ask(request, SearchAsk)
+    if (ask.text is None) == (ask.id is None):
+        raise invalid('expected "text" or "id", got ' + ("neither" if ask.text is None else "both"))
+    _check_explained(ask)
+    collection = served(request, name)
+    if ask.id is None and not ask.explain:
+        return raw_answer(await collection.search(ask))
+    return raw_answer(await collection.reading.run(lambda opened: answer_explained(opened, ask)))
+
+
+@router.post(
+    "/similar",
+    summary="Find the documents nearest to one of the collection",
+    responses=answers(SearchAnswer, others=(*WITH_BODY, 422)),
+    openapi_extra=body_of(SimilarAsk),
+)
+async def similar(request: Request, name: str) -> Response:
+    """The document itself is left out."""
+    ask = await read_ask(request, SimilarAsk)
+    _check_explained(ask)
+    lane = served(request, name).reading
+    return raw_answer(await lane.run(lambda opened: answer_explained(opened, ask)))
+
+
+@router.post(
+    "/search/batch",
+    summary="Search for many texts at once",
+    responses=answers(BatchAnswer, others=WITH_BODY),
+    openapi_extra=body_of(BatchAsk),
+)
+async def search_batch(request: Request, name: str) -> Response:
+    """The hits are null for a text of which the model knows no word."""
+    ask = await read_ask(request, BatchAsk)
+    if (ask.texts is None) == (ask.codes is None):
+        raise invalid('expected "texts" or "codes", got ' + ("neither" if ask.texts is None else "both"))
+    count = len(ask.texts or ask.codes or ())
+    if count * ask.k > MOST_HITS_IN_ALL:
+        raise invalid(f"{count:,} times {ask.k:,} hits are above the limit of {MOST_HITS_IN_ALL:,}")
+
+    def work(collection: Collection) -> Json:
+        found = _search_many(collection, ask)
+        rows = [
+            None if hits is None else [hit_to_json(hit, ask.characters) for hit in hits] for hits in found
+        ]
+        return {"bits": collection.model.bits, "answers": [{"hits": hits} for hits in rows]}
+
+    return answer(await served(request, name).reading.run(work))
+
+
+@router.post(
+    "/explain",
+    summary="Tell why a document was found",
+    responses=answers(ExplainAnswer, others=WITH_BODY),
+    openapi_extra=body_of(ExplainAsk),
+)
+async def explain(request: Request, name: str) -> Response:
+    """Every bit of the two codes, and the words that made them agree or differ."""
+    ask = await read_ask(request, ExplainAsk)
+    if (ask.text is None) == (ask.query_id is None):
+        raise invalid('expected "text" or "query_id", got ' + ("neither" if ask.text is None else "both"))
+
+    def work(collection: Collection) -> Json:
+        query = ask.text if ask.query_id is None else collection.get(ask.query_id).text
+        return explanation_to_json(collection.model, query or "", collection.get(ask.id).text)
+
+    return answer(await served(request, name).reading.run(work))
+
+
+@router.post(
+    "/encode",
+    summary="Turn texts into codes",
+    responses=answers(EncodeAnswer, others=WITH_BODY),
+    openapi_extra=body_of(EncodeAsk),
+)
+async def encode(request: Request, name: str) -> Response:
+    """Codes as hexadecimal digits, the first bit first."""
+    ask = await read_ask(request, EncodeAsk)
+
+    def work(collection: Collection) -> Json:
+        model = collection.model
+        if model.features is None:
+            raise InputError("this collection's model takes no texts")
+        rows = model.features.transform(ask.texts)
+        known = np.diff(rows.indptr) > 0
+        codes = [code.tobytes().hex() for code in model.encoder.encode(rows)]
+        return {
+            "bits": model.bits,
+            "codes": [code if one else None for code, one in zip(codes, known, strict=True)],
+        }
+
+    return answer(await served(request, name).reading.run(work))
+
+
+def _check_explained(ask: SearchAsk | SimilarAsk) -> None:
+    if ask.explain and ask.k > MOST_EXPLAINED:
+        raise invalid(f'with "explain", k must be from 1 to {MOST_EXPLAINED}, got {ask.k}')
+
+
+def _search_many(collection: Collection, ask: BatchAsk) -> list[list[Hit] | None]:
+    if ask.texts is not None:
+        return collection.search_many(ask.texts, **ask.search_options)
+    codes = ask.codes or []
+    if len(wrong := {len(code) for code in codes} - {collection.model.bits // 4}):
+        raise InputError(
+            f"a code must have {collection.model.bits // 4} hexadecimal digits, got {min(wrong)}"
+        )
+    packed = np.frombuffer(bytes.fromhex("".join(codes)), dtype=np.uint8).reshape(len(codes), -1)
+    return list(collection.search_codes(packed, **ask.search_options))

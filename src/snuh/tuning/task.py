@@ -1,0 +1,68 @@
+"""What all trials of a study share, and how one of them is measured."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from snuh.errors import SnuhError
+from snuh.experiments.labels import LabelScore
+from snuh.experiments.run import Select
+from snuh.methods import make
+from snuh.progress import OnProgress
+from snuh.tuning.rows import Rows
+
+
+class FailedFitError(SnuhError):
+    """A fit whose codes are of no use."""
+
+
+class Task:
+    """A method, the length of its codes and the rows to learn from: `task.measure(parameters)`.
+
+    All trials have one seed. The held-out documents and the score follow from it and from the rows alone, so
+    that every trial is measured in the same way. With `select="labels"` the epoch is still chosen by that
+    score, as a fit with the settings will do; the codes of that epoch are then compared by labels.
+    """
+
+    def __init__(
+        self, rows: Rows, method: str, *, bits: int, seed: int, select: Select, fixed: Mapping[str, Any]
+    ) -> None:
+        self.rows, self.method, self.bits, self.seed, self.select = rows, method, bits, seed, select
+        self.fixed = dict(fixed)
+        self._by_labels = LabelScore(*rows.labelled()) if select == "labels" else None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what decides about a score beside the parameters that are tried."""
+        return {
+            "source": self.rows.source,
+            "sha256": self.rows.sha256,
+            "method": self.method,
+            "bits": self.bits,
+            "select": self.select,
+            "seed": self.seed,
+        }
+
+    def measure(self, parameters: Mapping[str, Any], *, on_progress: OnProgress | None = None) -> float:
+        """Fit and return the score; SnuhError where the fit fails, or its codes are dead.
+
+        Ctrl-C raises KeyboardInterrupt: codes of a training that was cut short are no result.
+        """
+        estimator = make(self.method, bits=self.bits, seed=self.seed, parameters={**self.fixed, **parameters})
+        held = None if self.rows.val is None else self.rows.val.X
+        with warnings.catch_warnings():
+            from snuh.methods.estimator import DeadCodesWarning
+
+            warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails, with the reason
+            estimator.fit(self.rows.train.X, X_val=held, on_progress=on_progress)
+        training = estimator.training_
+        if training["stopped"] == "interrupted":
+            raise KeyboardInterrupt
+        if training["stopped"] == "diverged":
+            raise FailedFitError("the loss did not stay finite")
+        if not training["alive"]:
+            raise FailedFitError("the codes are dead")
+        if self._by_labels is None:
+            return float(training["score"])
+        return self._by_labels(estimator.encoder_).value

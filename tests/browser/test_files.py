@@ -1,0 +1,27 @@
+"""What the page is made of; these tests need no browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from snuh.server.static import PAGE_FILES
+from tests.server.serving import ROOT
+
+PAGE = ROOT / "src/snuh/server/page"
+FILES = sorted(path for path in PAGE.iterdir() if path.is_file())
+
+
+def test_every_file_of_the_page_is_served() -> None:
+    assert sorted(name for name, _ in PAGE_FILES) == [path.name for path in FILES]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_no_file_reaches_for_the_network_or_makes_html_of_text(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|@import|url\(", text)
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", text)
+    assert not re.search(r"\beval\(|new Function", text)
+    assert not re.search(r"<script>|<style| style=| on\w+=\"", text)

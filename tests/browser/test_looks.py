@@ -1,0 +1,52 @@
+"""Every view in both themes and three widths: kept as pictures, and checked by axe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from tests.browser.worlds import UNKNOWN
+from tests.server.serving import Server
+
+VIEWS = {  # the address, and what is there when it is complete
+    "start": ("search", ".suggestions"),
+    "search": ("search?q=printer+paper+jam", ".hit"),
+    "similar": ("search?like=ticket-4&has.labels=%22network%22", ".hit"),
+    "document": ("search?q=printer+paper+jam&open=ticket-0", ".whole-text"),
+    "why": ("search?q=printer+paper+jam&open=ticket-0&why=1", ".bit-grid"),
+    "map": ("map", "canvas"),
+    "map-search": ("map?q=printer+paper+jam", ".map-hits"),
+    "bits": ("bits", ".bit-row"),
+    "duplicates": ("duplicates", ".cluster"),
+    "facts": ("facts", ".balances"),
+    "unknown": (f"search?q={UNKNOWN}", ".suggestions"),
+    "filter": ("search?q=printer&where=year+%3E%3E+2020", ".caret"),
+    "none": ("search?q=printer&where=year+%3E+3000", ".notice"),
+}
+pytestmark = pytest.mark.slow
+
+SIZES = {360: 740, 900: 900, 1400: 900}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_fits_and_passes_axe(
+    theme: str, new_page: Callable[..., Page], server: Server, screenshots: Path
+) -> None:
+    page = new_page(base_url=server.url, theme=theme)
+    for name, (address, complete) in VIEWS.items():
+        page.goto("about:blank")
+        page.goto(f"/#/tickets/{address}")
+        page.wait_for_selector(complete, timeout=180_000)
+        page.wait_for_load_state("networkidle")
+        for width, height in SIZES.items():
+            page.set_viewport_size({"width": width, "height": height})
+            page.screenshot(path=screenshots / f"{name}-{theme}-{width}.png")
+            too_wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert page.evaluate(too_wide) <= 0, f"{name} is too wide at {width}"
+        violations = Axe().run(page).response["violations"]
+        told = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in violations]
+        assert told == [], f"{name} in the {theme}"

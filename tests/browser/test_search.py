@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote_plus
+
+from playwright.sync_api import Error, Page, Route, expect
+
+from tests.browser.worlds import BITS, TICKETS
+from tests.cli.running import run
+from tests.server.serving import Server, serving
+
+HITS = 20
+
+
+def hits_of(page: Page, words: str) -> list[str]:
+    """Type words and return the ids of the hits."""
+    with page.expect_response(lambda response: response.url.endswith("/search") and response.ok):
+        page.fill("#query", words)
+    expect(page.locator(".results")).not_to_have_attribute("aria-busy", "true")
+    return [str(row.get_attribute("data-id")) for row in page.locator(".hit").all()]
+
+
+def test_hits_come_while_typing_as_the_api_orders_them(page: Page, server: Server) -> None:
+    shown = hits_of(page, "the printer eats my paper")
+    asked = {"text": "the printer eats my paper", "k": HITS}
+    found = server.post("/v1/collections/tickets/search", asked).json()["hits"]
+    assert shown == [hit["id"] for hit in found]
+    first = page.locator(".hit").first
+    expect(first.locator(".hit-title")).to_have_text(found[0]["metadata"]["title"])
+    expect(first.locator(".distance-number")).to_have_text(str(found[0]["distance"]))
+    expect(first.locator("mark.together").first).to_be_visible()
+    expect(page.locator("#spoken")).to_have_text(re.compile(f"{HITS} nearest documents of {TICKETS + 1}"))
+
+
+def test_the_bar_is_as_long_as_bits_agree(page: Page, server: Server) -> None:
+    hits_of(page, "password expired")
+    row = page.locator(".hit").last
+    distance = int(row.locator(".distance-number").inner_text())
+    shares = "one => one.offsetWidth / one.parentElement.offsetWidth"
+    filled = row.locator(".bar-fill").evaluate(shares)
+    assert distance > 0
+    assert abs(filled - (1 - distance / BITS)) < 0.02
+
+
+def test_keys_in_quick_succession_are_one_request_and_one_step_back(page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/search") else None)
+    page.locator("#query").press_sequentially("router cable", delay=5)
+    page.wait_for_selector(".hit")
+    assert len(asked) <= 3  # of twelve keys
+    page.go_back()
+    expect(page.locator("#query")).to_have_value("")
+    expect(page.locator(".start")).to_be_visible()
+
+
+def test_an_older_answer_never_replaces_a_newer_one(page: Page) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if "printer" in str(route.request.post_data):
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/search", hold)
+    with page.expect_request("**/search"):
+        page.fill("#query", "printer")
+    page.fill("#query", "password")
+    expect(page.locator(".hit .label").first).to_have_text("account")
+    with suppress(Error):  # the page may have let go of it
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    expect(page.locator(".hit .label").first).to_have_text("account")
+
+
+def test_an_address_brings_back_what_was_seen(page: Page, server: Server) -> None:
+    hits_of(page, "wifi & router #1")
+    page.select_option("#order", "cosine")
+    page.wait_for_selector(".distance-score")
+    page.locator(".hit-title").nth(2).click()
+    title = page.locator("#drawer-title").inner_text()
+    address = page.url
+    assert "wifi & router #1" in unquote_plus(address)
+    other = page.context.new_page()
+    other.goto(address)
+    expect(other.locator("#drawer-title")).to_have_text(title)
+    expect(other.locator("#query")).to_have_value("wifi & router #1")
+    expect(other.locator("#order")).to_have_value("cosine")
+    expect(other.locator(".hit")).to_have_count(HITS)
+
+
+def test_more_like_this_starts_from_the_document(page: Page, server: Server) -> None:
+    shown = hits_of(page, "toner ink")
+    page.locator(".hit").first.get_by_text("More like this").click()
+    expect(page.locator(".like")).to_contain_text("Like ")
+    expect(page.locator(f'.hit[data-id="{shown[0]}"]')).to_have_count(0)
+    found = server.post("/v1/collections/tickets/similar", {"id": shown[0], "k": HITS}).json()["hits"]
+    expect(page.locator(".hit").first).to_have_attribute("data-id", found[0]["id"])
+    page.go_back()
+    expect(page.locator("#query")).to_have_value("toner ink")
+    expect(page.locator(".hit").first).to_have_attribute("data-id", shown[0])
+
+
+def test_more_hits_come_on_request(page: Page) -> None:
+    hits_of(page, "vpn")
+    page.get_by_text("Show more").click()
+    expect(page.locator(".hit")).to_have_count(2 * HITS)
+
+
+def test_a_document_added_by_the_command_line_is_found_at_once(
+    new_page: Callable[..., Page], place: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(place / "tickets", tmp_path / "live"))
+    with serving(folder) as server:
+        page = new_page(base_url=server.url)
+        page.goto("/#/live/search?q=toner+ink+cartridge&order=cosine")
+        page.wait_for_selector(".hit")
+        new = json.dumps({"id": "new", "title": "Quite new", "text": "toner ink cartridge"})
+        assert run("add", folder, "-", stdin=new).code == 0
+        page.press("#query", "Enter")
+        expect(page.locator(".hit").first).to_have_attribute("data-id", "new")

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.worlds import BITS, NOTES, TICKETS
+from tests.server.serving import Server
+
+
+def test_bits_tell_their_themes_and_lead_to_a_search(page: Page, server: Server) -> None:
+    page.get_by_role("link", name="Bits").click()
+    expect(page.locator(".bit-row")).to_have_count(BITS)
+    meanings = server.get("/v1/collections/tickets/bits?words=12").json()["meanings"]
+    expect(page.locator("#bit-3 .theme-link").first).to_have_text(" ".join(meanings[3]["on"][0]))
+    page.fill("#bit-word", "toner")
+    page.wait_for_url("**word=toner")
+    for text in page.locator(".bit-row:visible").all_inner_texts():
+        assert "toner" in text
+    page.locator(".bit-row:visible .theme-link").first.click()
+    page.wait_for_selector(".hit")
+
+
+def test_duplicates_come_in_groups_with_one_to_keep(page: Page) -> None:
+    page.get_by_role("link", name="Duplicates").click()
+    page.wait_for_selector(".cluster", timeout=180_000)
+    pair = page.locator(".cluster", has_text="ticket-39")
+    expect(pair.locator(".kept small")).to_have_text("ticket-38")
+    expect(pair.locator(".twin:not(.kept) .twin-word")).to_have_text("100%")
+    page.locator("#threshold").select_option("1")
+    page.wait_for_url("**threshold=1")
+    page.wait_for_selector(".cluster", timeout=180_000)
+    pair.locator(".twin a").last.click()
+    expect(page.locator(".pairs")).to_contain_text("ticket-39")
+    page.keyboard.press("Escape")
+    page.go_back()  # to the document
+    page.go_back()
+    expect(page.locator("#drawer")).not_to_be_visible()
+    expect(page.locator("#threshold")).to_have_value("1")
+
+
+def test_a_wrong_threshold_is_refused_in_words(page: Page) -> None:
+    page.goto("/#/tickets/duplicates?threshold=7")
+    expect(page.locator(".trouble")).to_contain_text("7")
+
+
+def test_facts_are_those_of_the_api(page: Page, server: Server) -> None:
+    told = server.get("/v1/collections/tickets").json()
+    page.get_by_role("link", name="Facts").click()
+    expect(page.locator(".numbers dd").first).to_have_text(str(TICKETS + 1))
+    expect(page.locator(".facts")).to_contain_text(told["model"]["method"])
+    expect(page.locator(".balances span")).to_have_count(BITS)
+
+
+def test_the_collection_is_chosen_on_the_page(page: Page) -> None:
+    page.fill("#query", "printer")
+    page.wait_for_selector(".hit")
+    page.get_by_label("Collection").select_option("notes")
+    expect(page.locator(".summary")).to_contain_text(f"of {NOTES}")
+    expect(page.locator("#query")).to_have_value("printer")
+    expect(page.locator('.hit[data-id^="note-"]').first).to_be_visible()
+    expect(page.locator("h3.as-text").first).to_be_visible()  # notes have no titles
+    page.go_back()
+    expect(page.locator(".summary")).to_contain_text(f"of {TICKETS + 1}")
+
+
+def test_the_theme_can_be_chosen_and_stays(page: Page) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(colour)
+    page.locator("#theme").click()
+    page.locator("#theme").click()
+    dark = page.evaluate(colour)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(colour) == dark
+    expect(page.locator("#theme")).to_have_attribute("aria-label", "Theme: dark")

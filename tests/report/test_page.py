@@ -1,0 +1,178 @@
+"""The page: the figures of the tables, whole and harmless HTML, and only what a file holds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from snuh.errors import InputError
+from snuh.experiments.targets import TARGETS
+from tests.experiments.worlds import finished, table_cells
+from tests.report.worlds import (
+    HOSTILE,
+    Reader,
+    compared,
+    costed,
+    everything,
+    mapped,
+    page_of,
+    scored,
+    studied,
+    summary_of,
+    swept,
+)
+
+
+def plain(cells: list[list[str]]) -> list[list[str]]:
+    return [[cell.replace("**", "") for cell in line] for line in cells]
+
+
+def test_table1_has_the_cells_that_reproduce_prints() -> None:
+    usual = TARGETS["table1"].usual
+    choice = replace(usual, corpora=("ng20",), methods=("snuh-plus", "snuh", "itq"), bits=(16, 64))
+    printed = table_cells(TARGETS["table1"].markdown(choice, compared()))
+    table = Reader(page_of(compared())).tables["Table 1, ng20"]
+    assert table == plain([line[1:] for line in printed])
+    assert table[1][:2] == ["snuh-plus", ".546 ± .010 (3)"]
+    assert "<strong>.546</strong> ± .010 (3)" in page_of(compared())
+
+
+@pytest.mark.parametrize(
+    ("target", "caption", "corpora"),
+    [("trees", "trees of snuh", ("ng20",)), ("efficiency", "Seconds and memory of training", ("ng20",))],
+)
+def test_other_tables_have_the_cells_that_reproduce_prints(
+    target: str, caption: str, corpora: tuple[str, ...]
+) -> None:
+    choice = replace(TARGETS[target].usual, corpora=corpora)
+    rows = swept() + costed()
+    printed = table_cells(TARGETS[target].markdown(choice, rows))
+    assert len(printed) > 3
+    assert Reader(page_of(rows)).tables[caption] == plain(printed)
+
+
+def test_pairs_are_matched_runs_and_say_how_many() -> None:
+    rows = [*compared(), finished(0.9, method="snuh-plus", seed=7)]  # nothing to pair it with
+    tables = Reader(page_of(rows)).tables
+    titles, against_snuh, against_itq = tables["snuh-plus against the others: difference of precision@100"]
+    assert [title.strip("● ") for title in titles] == ["against", "over all", "", "ng20", "tmc"]
+    assert against_snuh == ["snuh", "+.020(+.020 to +.020), 12", "", *["+.020(+.020 to +.020), 6"] * 2]
+    # The gaps to itq are .12, .14 and .16, twice a corpus: their deviation is .0179, and t(5) = 2.571.
+    assert against_itq[3] == "+.140(+.121 to +.159), 6"
+    assert tables["snuh against the others: difference of precision@100"][1][1].startswith("−.020")
+
+
+def test_each_part_is_there_only_where_the_file_has_rows_of_it() -> None:
+    parts = {
+        "table1": compared(),
+        "sweeps": swept(),
+        "efficiency": costed(),
+        "score": scored(),
+        "map": mapped(),
+        "case-study": studied(),
+    }
+    for name, rows in parts.items():
+        found = {section["class"] for section in Reader(page_of(rows)).all("section") if "class" in section}
+        also = {"sweeps": {"table1", "table2"}, "score": {"table1"}, "table1": {"pairs"}}.get(name, set())
+        assert found == {name} | also, name
+
+
+def test_protocols_have_sections_of_their_own() -> None:
+    reader = Reader(page_of(everything()))
+    places = [attributes["id"] for attributes in reader.all("h2") + reader.all("h3")]
+    assert places[:2] == ["score", "labels"]
+    assert {"score-table1", "score-table2", "score-appendix", "labels-table1", "labels-pairs"} <= set(places)
+    linked = {link["href"] for link in reader.all("a")}
+    assert linked == {f"#{place}" for place in places}
+
+
+def test_the_page_is_whole_and_refers_to_nothing_outside() -> None:
+    text = page_of(everything())
+    reader = Reader(text)
+    kinds = {kind for kind, _ in reader.elements}
+    assert not kinds & {"script", "link", "img", "iframe", "object", "image", "use"}
+    assert not any(
+        {"src", "style", "onload", "onclick"} & set(attributes) for _, attributes in reader.elements
+    )
+    assert all(link["href"].startswith("#") for link in reader.all("a"))
+    assert not re.search(r"url\(|@import|https?:", text)
+
+
+def test_headings_tables_and_drawings_can_be_read_aloud() -> None:
+    reader = Reader(page_of(everything()))
+    levels = [int(kind[1]) for kind, _ in reader.elements if re.fullmatch("h[1-6]", kind)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert all(cell.get("scope") in ("col", "row") for cell in reader.all("th"))
+    drawings = [drawing for drawing in reader.all("svg") if "aria-hidden" not in drawing]
+    assert drawings and all(drawing["role"] == "img" for drawing in drawings)
+    assert page_of(everything()).count("</title><desc>") == len(drawings)
+
+
+def test_hostile_titles_and_labels_are_shown_as_they_are() -> None:
+    rows = studied(title=HOSTILE, label=HOSTILE) + mapped()
+    rows[-1]["observed"] = {"labels": [HOSTILE, "b", "c"], "points": rows[-1]["observed"]["points"]}
+    reader = Reader(page_of(rows))
+    assert not {"script", "img"} & {kind for kind, _ in reader.elements}
+    assert reader.tables["ng20, snuh, 128 bits, seed 0"][1][2] == HOSTILE.replace(
+        "\x1b", "\N{REPLACEMENT CHARACTER}"
+    )
+    text = summary_of(rows)
+    assert "<" not in text.replace("<br>", "") and "](http" not in text and "\x1b" not in text
+
+
+def test_half_a_character_does_not_stop_the_page() -> None:
+    assert "a?b" in page_of(studied(title="a\ud800b")).encode().decode()
+
+
+def test_a_name_that_would_break_a_table_is_refused() -> None:
+    with pytest.raises(InputError, match="no name of a corpus"):
+        page_of([finished(0.5, corpus="ng20 | x")])
+
+
+def test_a_file_without_runs_is_refused() -> None:
+    with pytest.raises(InputError, match="no runs to report: do some first"):
+        page_of([])
+    with pytest.raises(InputError, match="no runs of a table or figure"):
+        page_of([finished(0.5, parameters={"tau": 0.123})])
+
+
+def test_failed_runs_are_told() -> None:
+    text = page_of([finished(0.5), finished(None, seed=1)])
+    assert "2, of which 1 failed" in text
+    assert Reader(text).tables["Table 1, ng20"][1][1] == ".500 (1, 1 failed)"
+
+
+def test_the_head_says_what_made_the_runs() -> None:
+    machine = {"cpu": "Some CPU", "cores": 2, "load": 0.5, "system": "Linux"}
+    made = {"commit": "a" * 40 + "-dirty", "snuh": "0.1.0", "versions": {"numpy": "2.0"}, "machine": machine}
+    rows = [
+        finished(0.5, date="2026-01-02T00:00:00+00:00", corpus_sha256="b" * 64, **made),
+        finished(0.5, seed=1, date="2026-03-04T00:00:00+00:00", machine=machine | {"load": 1.5}),
+    ]
+    text = page_of(rows)
+    for said in (
+        "2026-01-02 to 2026-03-04",
+        "aaaaaaaaaaaa-dirty (1); not recorded (1)",
+        "snuh 0.1.0, numpy 2.0",
+        "<dd>Some CPU, 2 cores, Linux</dd>",
+        "ng20 sha256 bbbbbbbbbbbb",
+        "seed 0 (1); seed 1 (1)",
+    ):
+        assert said in text
+
+
+def test_the_same_rows_give_the_same_page() -> None:
+    assert page_of(everything()) == page_of(everything())
+
+
+def test_the_summary_has_the_same_tables() -> None:
+    text = summary_of(everything())
+    printed = TARGETS["efficiency"].markdown(
+        replace(TARGETS["efficiency"].usual, corpora=("ng20",)), costed()
+    )
+    assert printed in text
+    assert text.index("## Without labels") < text.index("### Table 1") < text.index("## The paper's protocol")

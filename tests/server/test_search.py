@@ -1,0 +1,154 @@
+"""Searches over HTTP answer like the collection itself."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+
+from snuh import Client
+from snuh.collection import Collection
+from snuh.errors import CollectionError, InputError, UnknownDocumentError
+from snuh.search import UnknownWordsError
+from tests.cli.running import run
+from tests.collection.worlds import toy_model
+from tests.server.serving import Server, serving
+
+
+@pytest.fixture
+def collection(shared: Server) -> Collection:
+    return Collection(shared.place / "c")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"k": 3},
+        {"where": "year = 2001 and desk.city = 'Bern'"},
+        {"radius": 4},
+        {"rerank": "cosine", "k": 5},
+        {"rerank": "asymmetric", "shortlist": 20},
+        {"fast": True},
+    ],
+    ids=str,
+)
+def test_the_client_finds_what_the_collection_finds(
+    shared: Server, collection: Collection, options: dict[str, object]
+) -> None:
+    with shared.client() as client, collection:
+        assert client.search("ship fog", **options) == collection.search("ship fog", **options)  # type: ignore[arg-type]
+        assert client.similar("d3", **options) == collection.similar("d3", **options)  # type: ignore[arg-type]
+        texts = ["ship fog", "zzz", "market"]
+        assert client.search_many(texts, **options) == collection.search_many(texts, **options)  # type: ignore[arg-type]
+
+
+def test_the_client_does_what_a_collection_does(shared: Server, collection: Collection) -> None:
+    with shared.client() as client, collection:
+        assert len(client) == len(collection) == 41
+        assert "d3" in client and "d99" not in client and 3 not in client
+        assert client.get("unknown") == collection.get("unknown")
+        assert list(client.documents()) == list(collection.documents())
+        assert list(client.documents(where="year = 2001")) == list(collection.documents(where="year = 2001"))
+        codes = collection.model.encode(["ship fog", "dawn"])
+        assert client.search_codes(codes, k=4) == collection.search_codes(codes, k=4)
+        assert client.encode(["ship fog", "zzz", "dawn"]) == [
+            codes[0].tobytes().hex(),
+            None,
+            codes[1].tobytes().hex(),
+        ]
+        mine, theirs = client.explain("ship fog", "d3"), collection.explain("ship fog", "d3")
+        assert mine.distance == theirs.distance
+        assert [pair.agrees for pair in mine.bits] == [pair.agrees for pair in theirs.bits]
+        assert [(share.word, share.spans) for share in mine.hit_words] == [
+            (share.word, share.spans) for share in theirs.hit_words
+        ]
+        assert [share.agreeing for share in mine.query_words] == pytest.approx(
+            [share.agreeing for share in theirs.query_words], abs=1e-5
+        )
+
+
+def test_many_searches_at_once_each_get_their_own_answer(shared: Server, collection: Collection) -> None:
+    texts = ["ship", "fog", "dawn", "market price", "ice", "wind rope", "zzz", "sail coin"]
+    asked = [(text, k) for text in texts for k in (1, 3, 10)] * 4
+
+    async def ask_all() -> list[httpx.Response]:
+        async with httpx.AsyncClient(base_url=shared.url, timeout=60) as client:
+            path = "/v1/collections/c/search"
+            return await asyncio.gather(*(client.post(path, json={"text": t, "k": k}) for t, k in asked))
+
+    answers = asyncio.run(ask_all())
+    with collection:
+        for (text, k), answer in zip(asked, answers, strict=True):
+            if text == "zzz":
+                assert (answer.status_code, answer.json()["kind"]) == (422, "unknown-words")
+                continue
+            found = [(hit["id"], hit["distance"]) for hit in answer.json()["hits"]]
+            assert found == [(hit.document.id, hit.distance) for hit in collection.search(text, k=k)]
+
+
+def test_a_search_tells_which_words_brought_a_hit_up(shared: Server) -> None:
+    asked = {"text": "ship fog", "k": 2, "explain": True}
+    hit = shared.post("/v1/collections/c/search", asked).json()["hits"][0]
+    text = "".join(piece for piece, _ in hit["fragments"])
+    assert text == hit["text"]
+    assert max(weight for _, weight in hit["fragments"]) == 1.0
+    assert {word["word"] for word in hit["words"]} <= set(hit["text"].split())
+    assert [word["word"] for word in hit["query_words"]] and "spans" in hit["query_words"][0]
+    similar = shared.post("/v1/collections/c/search", {"id": "d3", "k": 1, "explain": True}).json()
+    assert similar["query"] is None and similar["id"] == "d3" and similar["hits"][0]["fragments"]
+
+
+def test_texts_are_cut_and_say_how_long_they_are(shared: Server) -> None:
+    asked = {"text": "ship fog", "k": 1, "characters": 3}
+    hit = shared.post("/v1/collections/c/search", asked).json()["hits"][0]
+    assert len(hit["text"]) == 3 and hit["length"] > 3
+
+
+def test_the_client_raises_what_a_collection_raises(shared: Server) -> None:
+    with shared.client() as client:
+        with pytest.raises(UnknownWordsError, match="knows no word"):
+            client.search("zzz")
+        with pytest.raises(UnknownDocumentError, match="c has no document 'd99'"):
+            client.get("d99")
+        with pytest.raises(InputError, match='no document has a field "yeah"'):
+            client.search("ship", where="yeah = 1")
+        with pytest.raises(InputError, match="filter, character 7"):
+            client.search("ship", where="year >> 1")
+        with pytest.raises(InputError, match="put it into a list"):
+            client.delete("d1")
+    with shared.client("e") as client, pytest.raises(InputError, match='no collection "e"'):
+        "d1" in client  # noqa: B015
+
+
+def test_a_client_without_a_server_says_so() -> None:
+    client = Client("c", server="http://127.0.0.1:9")
+    with client, pytest.raises(CollectionError, match="snuh serve"):
+        client.search("ship")
+
+
+def test_several_collections_are_told_apart(shared: Server) -> None:
+    lines = shared.get("/v1/collections").json()["collections"]
+    told = [(line["name"], line["documents"], line["bits"]) for line in lines]
+    assert told == [("c", 41, 16), ("d", 5, 24)]
+    found = shared.post("/v1/collections/d/search", {"text": "ship", "k": 50}).json()
+    assert found["bits"] == 24 and len(found["hits"]) == 5
+
+
+def test_what_the_command_line_writes_is_found_without_a_restart(folder: Path, place: Path) -> None:
+    lines = place / "new.jsonl"
+    lines.write_text('{"id": "new", "text": "rope rope rope"}\n', encoding="utf-8")
+    with serving(folder) as server, server.client() as client:
+        assert client.search("rope", k=1)[0].document.id != "new"
+        assert run("add", folder, lines).code == 0
+        with Collection(folder) as collection:
+            assert client.search("rope", k=50) == collection.search("rope", k=50)
+        assert "new" in client
+        assert run("delete", folder, "new").code == 0
+        assert "new" not in {hit.document.id for hit in client.search("rope", k=50)}
+        with Collection(folder) as collection:
+            collection.rehash(toy_model(2, bits=24))
+            assert client.search("ship fog") == collection.search("ship fog")
+        assert client.info()["model"]["bits"] == 24

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from snuh.errors import InputError
+from snuh.methods import METHODS, make
+from snuh.tuning.grids import GRIDS, make_grid
+
+
+def test_every_method_has_a_row() -> None:
+    assert set(GRIDS) == set(METHODS)
+
+
+@pytest.mark.parametrize("method", [method for method, row in GRIDS.items() if row])
+@pytest.mark.parametrize("bits", [16, 24])
+def test_every_value_is_one_that_the_method_takes_and_the_default_is_among_them(
+    method: str, bits: int
+) -> None:
+    grid = make_grid(method, bits=bits, seed=0, fixed={})
+    for name, values in grid.values.items():
+        assert list(values) == sorted(set(values))
+        assert grid.defaults[name] in values
+        for value in values:
+            make(method, bits=bits, seed=0, parameters={name: value}).check_parameters()
+
+
+def test_snuh_has_the_values_of_the_paper() -> None:
+    grid = make_grid("snuh", bits=16, seed=0, fixed={})
+    assert grid.values["learning_rate"] == (0.0005, 0.001, 0.003)
+    assert grid.values["batch_size"] == (32, 64, 128)
+    assert grid.values["tau"] == grid.values["alpha"] == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    assert grid.values["beta"] == (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1)
+    assert grid.values["neighbors"] == grid.values["trees"] == tuple(range(1, 21))
+
+
+def test_a_parameter_that_is_fixed_is_not_tried() -> None:
+    assert "tau" not in make_grid("snuh", bits=16, seed=0, fixed={"tau": 0.3}).values
+
+
+@pytest.mark.parametrize(
+    ("method", "fixed", "why"),
+    [("lsh", {}, "no parameter"), ("itq", {"iterations": 3}, "--set fixes all")],
+)
+def test_a_method_without_anything_to_try_is_refused(method: str, fixed: dict[str, int], why: str) -> None:
+    with pytest.raises(InputError, match=f"{method} cannot be tuned: .*{why}"):
+        make_grid(method, bits=16, seed=0, fixed=fixed)
+
+
+def test_places_and_values_are_a_round_trip() -> None:
+    grid = make_grid("snuh-plus", bits=24, seed=0, fixed={})
+    assert grid.at(grid.places(grid.defaults)) == grid.defaults
+    assert grid.size == 6 * 3 * 10 * 10 * len(grid.values["beta"]) * 20 * 20
