@@ -7,9 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.worlds import UNKNOWN
-from tests.server.serving import ROOT, serving
-
-PAGE = ROOT / "src/snuh/server/page"
+from tests.server.serving import serving
 
 
 def test_words_that_nobody_knows_are_said_to_be_so(page: Page) -> None:
@@ -50,9 +48,6 @@ def test_a_server_that_goes_away_is_missed(new_page: Callable[..., Page], place:
 def test_too_many_requests_are_waited_out(new_page: Callable[..., Page], place: Path) -> None:
     with serving(place / "notes", options=("--rate", 1)) as server:
         page = new_page(base_url=server.url)
-        # The files of the page come from the disk: each of them would count as a request.
-        page.route(f"{server.url}/", lambda route: route.fulfill(path=PAGE / "index.html"))
-        page.route("**/page/*", lambda route: route.fulfill(path=PAGE / route.request.url.rpartition("/")[2]))
         page.goto("/#/notes/search?q=printer")
         expect(page.locator(".notice[data-kind=rate]")).to_contain_text("Trying again in")
         expect(page.locator(".hit").first).to_be_visible()

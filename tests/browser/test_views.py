@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.worlds import BITS, NOTES, TICKETS
@@ -31,7 +33,9 @@ def test_duplicates_come_in_groups_with_one_to_keep(page: Page) -> None:
     pair.locator(".twin a").last.click()
     expect(page.locator(".pairs")).to_contain_text("ticket-39")
     page.keyboard.press("Escape")
-    page.go_back()  # to the document
+    expect(page).to_have_url(re.compile("threshold=1$"))
+    page.go_back()
+    expect(page.locator(".pairs")).to_contain_text("ticket-39")
     page.go_back()
     expect(page.locator("#drawer")).not_to_be_visible()
     expect(page.locator("#threshold")).to_have_value("1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
 from snuh.server.metrics import Metrics
 from snuh.server.rate import Rate
@@ -18,6 +17,7 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+OTHER_SITES = (b"cross-site", b"same-site")  # as browsers say: the latter has another port or subdomain
 PROTECTED = ("/v1/", "/metrics")  # need a token where there are tokens
 
 POLICY = (
@@ -79,9 +79,9 @@ class Guard:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1")
         self._check_host(host)
-        self._check_origin(headers.get(b"origin"), host)
+        self._check_site(headers, host, scope["path"])
         address = scope["client"][0] if scope.get("client") else ""
-        if wait := self._rate.wait_of(address):
+        if not _is_page(scope["path"]) and (wait := self._rate.wait_of(address)):
             refusal = Refusal(429, "rate", f"too many requests: come again in {wait} s")
             refusal.headers["retry-after"] = str(wait)
             raise refusal
@@ -96,11 +96,14 @@ class Guard:
             known = self._settings.host
             raise Refusal(421, "host", f"this server goes by the name of {known}, not by another")
 
-    def _check_origin(self, origin: bytes | None, host: str) -> None:
-        if origin is None:
-            return
-        name = origin.decode("latin-1")
-        if name not in self._settings.origins and urlsplit(name).netloc != host:
+    def _check_site(self, headers: dict[bytes, bytes], host: str, path: str) -> None:
+        """Refuse pages of other sites; their images and scripts have no origin, but browsers tell of those."""
+        if (origin := headers.get(b"origin")) is not None:
+            known = (*self._settings.origins, f"http://{host}", f"https://{host}")
+            is_other = origin.decode("latin-1") not in known
+        else:
+            is_other = headers.get(b"sec-fetch-site") in OTHER_SITES and path.startswith(PROTECTED)
+        if is_other:
             raise Refusal(403, "forbidden", "pages of other sites may not use this server")
 
     def _right(self, path: str, headers: dict[bytes, bytes]) -> str | None:
@@ -116,3 +119,8 @@ class Guard:
             refusal.headers["www-authenticate"] = "Bearer"
             raise refusal
         return "read" if self._settings.is_read_only else right
+
+
+def _is_page(path: str) -> bool:
+    """Whether it is one of the page's files: many, small, in memory, and useless if only half of them come."""
+    return path == "/" or path.startswith("/page/")

@@ -20,7 +20,7 @@ from snuh.storage import atomic_write, write_json
 FORMAT_VERSION = 1
 MOST_POINTS = 10_000
 CLUSTERS, OF_EACH = 100, 100
-NICENESS = 10  # searches go first
+NICENESS = 5  # searches go first
 EXIT_INPUT, EXIT_OTHER = 2, 3  # what whoever asked can mend, and what they cannot
 
 
