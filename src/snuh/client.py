@@ -120,7 +120,7 @@ class Client:
             if response.status_code != 200:
                 response.read()
                 raise _error(response)
-            for line in response.iter_lines():
+            for line in _lines(response.iter_bytes()):
                 fields = json.loads(line)
                 own = {name: fields.pop(name) for name in ("id", "text", "labels", "split")}
                 yield _document(own | {"metadata": fields})
@@ -171,7 +171,8 @@ class Client:
     def _search_batches(
         self, kind: str, queries: list[str], options: SearchOptions
     ) -> list[list[Hit] | None]:
-        at_once = max(1, min(TEXTS_AT_ONCE, HITS_AT_ONCE // options.get("k", 10)))
+        k = options.get("k", 10)
+        at_once = min(TEXTS_AT_ONCE, HITS_AT_ONCE // k) if 0 < k <= HITS_AT_ONCE else 1  # else it is refused
         found: list[list[Hit] | None] = []
         for start in range(0, len(queries), at_once):
             asked = {kind: queries[start : start + at_once], "characters": None, **_options(options)}
@@ -195,6 +196,8 @@ class _reported:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UnicodeEncodeError):
+            raise InputError("half of a surrogate pair is no text: send whole characters") from error
         if isinstance(error, httpx.TimeoutException):
             raise CollectionError("the server did not answer in time: try again later") from error
         if isinstance(error, httpx.TransportError):
@@ -216,6 +219,16 @@ def _error(response: httpx.Response) -> Exception:
         return UnknownDocumentError(sentence)
     is_mine = response.status_code < 500 and response.status_code not in (408, 429)
     return InputError(sentence) if is_mine else CollectionError(sentence)
+
+
+def _lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield whole lines; to httpx a line also ends at characters that may stand in a text."""
+    rest = b""
+    for part in parts:
+        *whole, rest = (rest + part).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
 
 
 def _options(options: SearchOptions) -> dict[str, Any]:

@@ -167,7 +167,9 @@ class Collection:
 
     @property
     def model(self) -> Model:
-        """The model that the codes come from."""
+        """The model that the codes come from, also where another process has changed it."""
+        if self._store.state().model != self._opened.fingerprint:
+            self._open_current()
         return self._opened.model
 
     def version(self) -> str:

@@ -57,7 +57,8 @@ class Connection:
     def close(self) -> None:
         """End the connection; the last one to close tidies the store up."""
         self._connection.close()
-        _OPEN.discard(self)
+        with _OPENING:
+            _OPEN.discard(self)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -51,6 +51,7 @@ def make_app(settings: Settings) -> App:
         lifespan=lifespan,
         docs_url=None,  # these would fetch scripts from another site
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.state.settings, app.state.metrics = settings, metrics
     for topic in (search, documents, lines, insight, about, status):
@@ -84,7 +85,9 @@ def _add_refusals(app: FastAPI, settings: Settings) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def wrong(_: Request, error: RequestValidationError) -> Response:
-        return of_details(error.errors()[0]).response()
+        details = error.errors()[0]
+        details["loc"] = details["loc"][1:]  # without "query" or "path"
+        return of_details(details).response()
 
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> Response:

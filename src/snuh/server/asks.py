@@ -108,6 +108,11 @@ class NewDocument(BaseModel):
     labels: list[str] | None = None
     split: str | None = None
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What `Collection.add` takes: the fields that were given."""
+        return self.model_dump(exclude_unset=True)
+
 
 class AddAsk(Ask):
     """Documents to add, or to put in the place of those with the same id."""

@@ -97,7 +97,7 @@ class Guard:
             raise Refusal(421, "host", f"this server goes by the name of {known}, not by another")
 
     def _check_site(self, headers: dict[bytes, bytes], host: str, path: str) -> None:
-        """Refuse pages of other sites; their images and scripts have no origin, but browsers tell of those."""
+        """Refuse pages of other sites; browsers tell of their images and scripts in another header."""
         if (origin := headers.get(b"origin")) is not None:
             known = (*self._settings.origins, f"http://{host}", f"https://{host}")
             is_other = origin.decode("latin-1") not in known
@@ -122,5 +122,5 @@ class Guard:
 
 
 def _is_page(path: str) -> bool:
-    """Whether it is one of the page's files: many, small, in memory, and useless if only half of them come."""
+    """Tell whether it is one of the page's files: many, small, in memory, and useless without the others."""
     return path == "/" or path.startswith("/page/")

@@ -32,10 +32,10 @@ def answer_texts(collection: Collection, asks: Sequence[SearchAsk]) -> list[byte
             for number in numbers:
                 answers[number] = error
             continue
+        bits = collection.model.bits
         for number, text, hits in zip(numbers, texts, found, strict=True):
-            known = hits is not None
             answers[number] = (
-                search_to_json(collection, asks[number], hits or []) if known else unknown_words(text)
+                unknown_words(text) if hits is None else search_to_json(bits, asks[number], hits)
             )
     return answers
 
@@ -48,12 +48,13 @@ def answer_explained(collection: Collection, ask: SearchAsk | SimilarAsk) -> byt
     else:
         text = getattr(ask, "text", None) or ""
         hits = collection.search(text, **ask.search_options)
-    reasons = [explain(collection.model, text, hit.document.text) for hit in hits] if ask.explain else []
-    return search_to_json(collection, ask, hits, reasons)
+    model = collection.model
+    reasons = [explain(model, text, hit.document.text) for hit in hits] if ask.explain else []
+    return search_to_json(model.bits, ask, hits, reasons)
 
 
 def search_to_json(
-    collection: Collection,
+    bits: int,
     ask: SearchAsk | SimilarAsk,
     hits: Sequence[Hit],
     reasons: Sequence[Explanation] = (),
@@ -65,7 +66,7 @@ def search_to_json(
         row["words"] = _shares(reason.hit_words)
         row["query_words"] = _shares(reason.query_words)
     query = None if ask.id is not None else getattr(ask, "text", None)
-    return json_bytes({"query": query, "id": ask.id, "bits": collection.model.bits, "hits": rows})
+    return json_bytes({"query": query, "id": ask.id, "bits": bits, "hits": rows})
 
 
 def hit_to_json(hit: Hit, characters: int | None) -> Json:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +38,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class _Running:
+    folder: Path
     process: subprocess.Popen[bytes]
     log: Path
     since: float
@@ -53,14 +55,16 @@ class Jobs:
 
     def get(self, kind: Kind, collection: Collection, options: Mapping[str, Any] | None = None) -> Answered:
         """Return what was made of a collection; where it was not, start to make it."""
-        out = self._place(kind, collection, options or {})
-        found, version = self._find(out), collection.version()
-        is_current = found is not None and found.get("version") == version
-        if found is None or (not is_current and time.time() - out.stat().st_mtime > REMADE_AFTER[kind]):
-            with self._turn:
-                seconds = self._make(kind, collection.folder, out, options or {})
+        out, version = self._place(kind, collection, options or {}), collection.version()
+        with self._turn:
+            found = self._find(out)
             if found is None:
+                seconds = self._make(kind, collection.folder, out, options or {})
                 return Answered(202, json_bytes({"state": "making", "seconds": round(seconds, 1)}))
+            is_current = found.get("version") == version
+            if not is_current and time.time() - self._read[out][0] / 1e9 > REMADE_AFTER[kind]:
+                with suppress(Refusal):  # what is there is answered meanwhile
+                    self._make(kind, collection.folder, out, options or {})
         told = {name: value for name, value in found.items() if name not in ("format", "version")}
         return Answered(200, json_bytes({"state": "ready", "current": is_current, **told}))
 
@@ -96,8 +100,10 @@ class Jobs:
         running = self._running.get(out)
         if running is not None and running.process.poll() is not None:
             del self._running[out]
-            if running.process.returncode:
-                raise _failure(running)
+            failure = _failure(running) if running.process.returncode else None
+            running.log.unlink(missing_ok=True)
+            if failure is not None:
+                raise failure
             running = None
         if running is None:
             if sum(one.process.poll() is None for one in self._running.values()) >= MOST_RUNNING:
@@ -108,11 +114,10 @@ class Jobs:
 
     def _tidy(self) -> None:
         """Forget what was made long ago, so that no number of different requests fills memory and disk."""
-        self._running = {
-            out: one
-            for out, one in self._running.items()
-            if one.process.poll() is None or one.process.returncode
-        }
+        ended = [out for out, one in self._running.items() if one.process.poll() is not None]
+        failed = [out for out in ended if self._running[out].process.returncode]
+        for out in {*ended} - {*failed[-MOST_KEPT:]}:
+            self._running.pop(out).log.unlink(missing_ok=True)
         kept = sorted(self._scratch.glob("*-*.json"), key=lambda path: path.stat().st_mtime)
         for path in kept[:-MOST_KEPT]:
             path.unlink(missing_ok=True)
@@ -130,14 +135,13 @@ class Jobs:
                 stderr=errors,
                 env={**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
             )
-        return _Running(process, log, time.monotonic())
+        return _Running(folder, process, log, time.monotonic())
 
 
 def _failure(running: _Running) -> Refusal:
     """Return what the process said last."""
-    said = running.log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [
-        "it was stopped"
-    ]
+    said = running.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    reason = said[-1].replace(str(running.folder), running.folder.name) if said else "it was stopped"
     if running.process.returncode == EXIT_INPUT:
-        return invalid(said[-1])
-    return unavailable(f"it could not be made: {said[-1][:LONGEST_REASON]}")
+        return invalid(reason)
+    return unavailable(f"it could not be made: {reason[:LONGEST_REASON]}")

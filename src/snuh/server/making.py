@@ -89,7 +89,10 @@ def main(kind: str, folder: str, out: str, lock: str, options: str) -> None:
         except BlockingIOError:
             fcntl.flock(held, fcntl.LOCK_EX)  # it is made once the other one lets go
             return
-        make(kind, Path(folder), Path(out), json.loads(options))
+        try:
+            make(kind, Path(folder), Path(out), json.loads(options))
+        finally:
+            Path(lock).unlink(missing_ok=True)  # whoever waits for it has it open
 
 
 if __name__ == "__main__":

@@ -8,13 +8,19 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from snuh.server.refusals import refusal_body
 
+HEAD_BYTES = 256 << 10  # of a head, or of whatever else comes beside a body
+MOST_PIPELINED = 100  # requests sent before the answers to those before them
+LEAST_TAKEN = 64 << 10  # bytes of an answer, in the time there is for the head of a request
+
 
 class PatientProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with an end to the patience for a request that does not come."""
+    """uvicorn's protocol, with an end to the patience for a request, or the taking of an answer."""
 
-    seconds = 30.0  # for the head of a request to come
+    seconds = 30.0  # for the head of a request to come, and for the next part of an answer to be taken
     most = 1_000  # connections at once
     _alarm: asyncio.TimerHandle | None = None
+    _watch: asyncio.TimerHandle | None = None
+    _unread = 0  # bytes that came since the last of a body, or the end of a head
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
@@ -27,15 +33,33 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take what came, and wait on where it was not a whole head."""
+        self._unread += len(data)
         super().data_received(data)
-        if self.cycle is None or self.cycle.response_complete:
+        if self._unread > HEAD_BYTES:
+            self._refuse(
+                431, "too-large", f"the head has more than the {HEAD_BYTES:,} bytes that are allowed"
+            )
+        elif len(self.pipeline) > MOST_PIPELINED:
+            self._refuse(429, "rate", "too many requests at once on one connection: wait for the answers")
+        elif self.cycle is None or self.cycle.response_complete:
             self._wait_for_head()
         else:
             self._stop_waiting()
+
+    def on_headers_complete(self) -> None:
+        """Start to answer."""
+        self._unread = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body, which has a limit of its own."""
+        self._unread = 0
+        super().on_body(body)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Refuse a body that was cut short; whoever has sent all of it still gets an answer."""
@@ -52,12 +76,50 @@ class PatientProtocol(HttpToolsProtocol):
         """Refuse what is no HTTP."""
         self._refuse(400, "invalid", "this is no HTTP request that can be read")
 
+    def pause_writing(self) -> None:
+        """Watch whether an answer that was not taken at once is taken at all."""
+        super().pause_writing()
+        self._start_watching()
+
+    def resume_writing(self) -> None:
+        """Go on; the end of the last answer on a connection stays watched."""
+        if not self.transport.is_closing():
+            self._stop_watching()
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        """Watch the end of the last answer on a connection, which closes when it was taken."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._start_watching()
+
     def timeout_keep_alive_handler(self) -> None:
-        """End a connection that is idle, or whose other end does not take its answer."""
-        if self.transport.get_write_buffer_size():
+        """End a connection that is idle, or whose other end does not take the end of its answer."""
+        if self._watch is not None:  # an answer is still on its way
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        elif self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
             self.transport.close()
+
+    def _start_watching(self) -> None:
+        if self._watch is None:
+            left = self.transport.get_write_buffer_size()
+            self._watch = self.loop.call_later(self.seconds, self._check_taken, left)
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+
+    def _check_taken(self, before: int) -> None:
+        self._watch = None
+        if self.transport.get_write_buffer_size() > before - LEAST_TAKEN:
+            self.transport.abort()
+        else:
+            self._start_watching()
 
     def _wait_for_head(self) -> None:
         if self._alarm is None and not self.transport.is_closing():
@@ -84,6 +146,7 @@ class PatientProtocol(HttpToolsProtocol):
         ]
         self.transport.write(b"".join([*head, body]))
         self.transport.close()
+        self._start_watching()
 
 
 def patient_protocol(*, seconds: float, connections: int) -> type[PatientProtocol]:

@@ -69,7 +69,7 @@ def of_error(error: SnuhError, folders: Mapping[str, str]) -> Refusal:
 
 def of_details(details: ErrorDetails) -> Refusal:
     """Return the first thing that is wrong with a body or a query, in one sentence."""
-    place = ".".join(str(part) for part in details["loc"] if part not in ("body", "query", "path"))
+    place = ".".join(str(part) for part in details["loc"])
     problem = details["msg"].removeprefix("Value error, ")
     if details["type"] == "json_invalid":
         return invalid(f"the body is not JSON: {_cause(details)}")

@@ -43,7 +43,7 @@ async def add(request: Request, name: str) -> Response:
     """All of them or none; when the answer comes they are on the disk."""
     collection = served_for_writing(request, name)
     ask = await read_ask(request, AddAsk)
-    records = [document.model_dump(exclude_none=True) for document in ask.documents]
+    records = [document.record for document in ask.documents]
 
     def work(opened: Collection) -> Json:
         return added_to_json(opened.add(records), opened)

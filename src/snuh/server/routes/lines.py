@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
 
@@ -36,7 +35,7 @@ from snuh.server.writing import json_bytes
 router = APIRouter(prefix="/v1/collections/{name}", tags=["documents"])
 
 BATCH_DOCUMENTS, BATCH_BYTES = 1_000, 4 << 20
-PIECE_DOCUMENTS = 200
+PIECE_BYTES = 256 << 10
 LINES_SCHEMA = {"requestBody": {"required": True, "content": {LINES_TYPE: {"schema": {"type": "string"}}}}}
 
 
@@ -86,29 +85,16 @@ async def download(
             yield piece
             piece = await collection.reading.run(lambda _: _piece(documents))
 
-    return PatientResponse(pieces(), limits(request).seconds)
-
-
-class PatientResponse(StreamingResponse):
-    """JSON lines for someone who takes them; who does not take a piece in time is left."""
-
-    def __init__(self, pieces: AsyncIterator[bytes], seconds: float) -> None:
-        super().__init__(pieces, media_type=LINES_TYPE)
-        self._seconds = seconds
-
-    async def stream_response(self, send):  # type: ignore[no-untyped-def]  # Starlette's own types
-        """Send piece by piece."""
-
-        async def send_in_time(message):  # type: ignore[no-untyped-def]
-            async with asyncio.timeout(self._seconds):
-                await send(message)
-
-        await super().stream_response(send_in_time)
+    return StreamingResponse(pieces(), media_type=LINES_TYPE)
 
 
 def _piece(documents: Iterator[Document]) -> bytes:
-    taken = [document for _, document in zip(range(PIECE_DOCUMENTS), documents, strict=False)]
-    return b"".join(json_bytes(_record(document)) + b"\n" for document in taken)
+    piece = bytearray()
+    for document in documents:
+        piece += json_bytes(_record(document)) + b"\n"
+        if len(piece) >= PIECE_BYTES:
+            break
+    return bytes(piece)
 
 
 def _record(document: Document) -> Json:
@@ -139,7 +125,7 @@ async def _batches(request: Request) -> AsyncIterator[list[Json]]:
 
 def _read_line(number: int, line: bytes) -> Json:
     try:
-        return NewDocument.model_validate_json(line).model_dump(exclude_none=True)
+        return NewDocument.model_validate_json(line).record
     except ValidationError as error:
         refusal = of_details(error.errors(include_url=False)[0])
         raise Refusal(400, "invalid", f"line {number}: {str(refusal).replace('the body', 'it')}") from None
@@ -148,7 +134,7 @@ def _read_line(number: int, line: bytes) -> Json:
 async def _lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
     """Yield the lines with something on them, and their numbers."""
     most, seconds = limits(request).body_bytes, limits(request).seconds
-    rest, number = b"", 0
+    rest, number = bytearray(), 0
     parts = body_parts(request)
     while True:
         try:
@@ -156,15 +142,17 @@ async def _lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
                 part = await anext(parts)
         except StopAsyncIteration:
             break
-        *whole, rest = (rest + part).split(b"\n")
-        for line in whole:
+        start, *others = part.split(b"\n")
+        rest += start
+        for beginning in others:
             number += 1
-            if line.strip():
-                yield number, line
+            if rest.strip():
+                yield number, bytes(rest)
+            rest = bytearray(beginning)
         if len(rest) > most:
             raise too_large(f"line {number + 1} has more than the {most:,} bytes that are allowed")
     if rest.strip():
-        yield number + 1, rest
+        yield number + 1, bytes(rest)
 
 
 def _with_count(refusal: Refusal, total: Added) -> Refusal:
