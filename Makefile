@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# A worker for each processor; threads of several workers would wait for each other.
+PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
 # The first interpreter that really runs (a version manager may leave names behind that do not).
 # Only asked for when the environment is made; override with: make PYTHON=/path/to/python
 PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13; do \
@@ -32,7 +35,7 @@ demo: $(READY)
 	$(BIN)/snuh demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -40,7 +43,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 quick: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 format: $(READY)
 	$(BIN)/ruff check --fix --select I .
