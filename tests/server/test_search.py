@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -74,12 +74,12 @@ def test_many_searches_at_once_each_get_their_own_answer(shared: Server, collect
     texts = ["ship", "fog", "dawn", "market price", "ice", "wind rope", "zzz", "sail coin"]
     asked = [(text, k) for text in texts for k in (1, 3, 10)] * 4
 
-    async def ask_all() -> list[httpx.Response]:
-        async with httpx.AsyncClient(base_url=shared.url, timeout=60) as client:
-            path = "/v1/collections/c/search"
-            return await asyncio.gather(*(client.post(path, json={"text": t, "k": k}) for t, k in asked))
+    with httpx.Client(base_url=shared.url, timeout=60) as client, ThreadPoolExecutor(32) as threads:
 
-    answers = asyncio.run(ask_all())
+        def ask(one: tuple[str, int]) -> httpx.Response:
+            return client.post("/v1/collections/c/search", json={"text": one[0], "k": one[1]})
+
+        answers = list(threads.map(ask, asked))
     with collection:
         for (text, k), answer in zip(asked, answers, strict=True):
             if text == "zzz":
