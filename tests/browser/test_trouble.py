@@ -1,13 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.worlds import UNKNOWN
-from tests.server.serving import serving
+from tests.server.serving import Server, serving
 
 
 def test_words_that_nobody_knows_are_said_to_be_so(page: Page) -> None:
@@ -48,9 +51,31 @@ def test_a_server_that_goes_away_is_missed(new_page: Callable[..., Page], place:
 def test_too_many_requests_are_waited_out(new_page: Callable[..., Page], place: Path) -> None:
     with serving(place / "notes", options=("--rate", 1)) as server:
         page = new_page(base_url=server.url)
-        page.goto("/#/notes/search?q=printer")
-        expect(page.locator(".notice[data-kind=rate]")).to_contain_text("Trying again in")
-        expect(page.locator(".hit").first).to_be_visible()
+        page.goto("/#/notes/search")
+        page.wait_for_selector("#query")
+        with taking_every_turn(server):
+            page.fill("#query", "printer")
+            expect(page.locator(".notice[data-kind=rate]")).to_contain_text("Trying again in")
+        expect(page.locator(".hit").first).to_be_visible(timeout=20_000)
+
+
+@contextmanager
+def taking_every_turn(server: Server) -> Iterator[None]:
+    """Ask so often from this address that the page is refused, while the block lasts."""
+    done = threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(base_url=server.url) as client:
+            while not done.is_set():
+                client.get("/health")
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_a_token_is_asked_for_and_kept_until_the_tab_is_closed(
