@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -40,6 +41,17 @@ class Duplicate:
     similarity: float  # to the representative
     distance: int  # bits in which the two codes differ
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "id": self.id,
+            "action": "keep" if self.keep else "drop",
+            "cluster": self.cluster,
+            "representative": self.representative,
+            "similarity": self.similarity,
+            "distance": self.distance,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class DuplicateReport:
@@ -55,6 +67,22 @@ class DuplicateReport:
     def dropped(self) -> int:
         """How many documents could go."""
         return sum(not duplicate.keep for duplicate in self.duplicates)
+
+    def biggest(self, most: int) -> list[list[Duplicate]]:
+        """Return the biggest clusters, the kept document of each first."""
+        clusters = [list(members) for _, members in groupby(self.duplicates, key=lambda one: one.cluster)]
+        return sorted(clusters, key=len, reverse=True)[:most]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures as plain values for JSON."""
+        return {
+            "documents": self.documents,
+            "clusters": self.clusters,
+            "duplicates": self.dropped,
+            "left": self.documents - self.dropped,
+            "radius": self.radius,
+            "threshold": self.threshold,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import asdict
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from rich.text import Text
 
 from snuh.cli.output import plural, print_facts, results_console
 from snuh.cli.plain import harmless
-from snuh.dedup import Duplicate, DuplicateReport
+from snuh.dedup import DuplicateReport
 from snuh.errors import InputError, suggest
 from snuh.storage import atomic_write, dump_json
 
@@ -38,22 +36,15 @@ def write_report(path: Path, report: DuplicateReport) -> None:
         if path.suffix.lower() == ".csv":
             writer = csv.DictWriter(file, FIELDS)
             writer.writeheader()
-            writer.writerows(_record(one) for one in report.duplicates)
+            writer.writerows(one.to_json() for one in report.duplicates)
         else:
-            file.writelines(dump_json(_record(one)) + "\n" for one in report.duplicates)
+            file.writelines(dump_json(one.to_json()) + "\n" for one in report.duplicates)
 
 
 def report_to_json(report: DuplicateReport) -> dict[str, Any]:
     """Return the summary and the biggest clusters as plain values."""
-    return {
-        "documents": report.documents,
-        "clusters": report.clusters,
-        "duplicates": report.dropped,
-        "left": report.documents - report.dropped,
-        "radius": report.radius,
-        "threshold": report.threshold,
-        "biggest": [[_record(one) for one in cluster] for cluster in _biggest(report)],
-    }
+    biggest = [[one.to_json() for one in cluster] for cluster in report.biggest(CLUSTERS_SHOWN)]
+    return {**report.summary(), "biggest": biggest}
 
 
 def print_report(report: DuplicateReport, *, out: Path | None, deleted: int | None) -> None:
@@ -76,21 +67,10 @@ def print_report(report: DuplicateReport, *, out: Path | None, deleted: int | No
     table.add_column("kept", no_wrap=True, style="cyan", max_width=40)
     table.add_column("similarity", justify="right", no_wrap=True)
     table.add_column("repeated by", no_wrap=True, ratio=1)
-    for cluster in _biggest(report):
+    for cluster in report.biggest(CLUSTERS_SHOWN):
         others = [one for one in cluster if not one.keep]
         names = ", ".join(one.id for one in others[:IDS_SHOWN]) + (", ..." if len(others) > IDS_SHOWN else "")
         least = min(one.similarity for one in cluster)
         kept = Text(harmless(cluster[0].id))
         table.add_row(str(len(cluster)), kept, f"from {least:.2f}", Text(harmless(names)))
     results_console().print(table)
-
-
-def _biggest(report: DuplicateReport) -> list[list[Duplicate]]:
-    clusters = [list(members) for _, members in groupby(report.duplicates, key=lambda one: one.cluster)]
-    return sorted(clusters, key=len, reverse=True)[:CLUSTERS_SHOWN]
-
-
-def _record(one: Duplicate) -> dict[str, Any]:
-    record = asdict(one)
-    record["action"] = "keep" if record.pop("keep") else "drop"
-    return {name: record[name] for name in FIELDS}

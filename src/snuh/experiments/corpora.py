@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 
 from snuh.corpus import SPLITS, Document, MatrixSource, MatrixSplit, TextSource, open_source
 from snuh.corpus.catalog import find_corpus
+from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
 from snuh.corpus.source import MATRIX_SUFFIX, SUFFIXES
 from snuh.errors import InputError, check_arguments
 from snuh.experiments.candidates import CandidateScores
@@ -78,7 +78,7 @@ def read_corpus(
     source = open_source(locate(name, features))
     if isinstance(source, MatrixSource):
         _check_splits(name, source.splits)
-        return Corpus(name, _sha256_of_rows(source.splits), None, dict(source.splits))
+        return Corpus(name, sha256_of_rows(source.splits), None, dict(source.splits))
     return _from_texts(name, source, TfidfFeatures(**features), progress)
 
 
@@ -86,10 +86,10 @@ def _from_texts(
     name: str, source: TextSource, features: TfidfFeatures, progress: Callable[[float], None] | None
 ) -> Corpus:
     by_split: dict[str, list[Document]] = defaultdict(list)
-    digest = hashlib.sha256()
+    checksum = DocumentsChecksum()
     for doc in source.documents(progress):
         by_split[doc.split or "train"].append(doc)
-        digest.update(dump_json([doc.id, doc.text, doc.labels, doc.split]).encode() + b"\n")
+        checksum.add(doc)
     _check_splits(name, by_split)
     features.fit(doc.text for doc in by_split["train"])
     splits = {
@@ -100,7 +100,7 @@ def _from_texts(
         )
         for split, docs in by_split.items()
     }
-    return Corpus(name, digest.hexdigest(), features.parameters, splits)
+    return Corpus(name, checksum.sha256, features.parameters, splits)
 
 
 def _check_splits(name: str, splits: Mapping[str, object]) -> None:
@@ -110,16 +110,6 @@ def _check_splits(name: str, splits: Mapping[str, object]) -> None:
             f"{name} must have the splits {', '.join(SPLITS)}, got {', '.join(splits)}: "
             f"add {' and '.join(missing)}"
         )
-
-
-def _sha256_of_rows(splits: Mapping[str, MatrixSplit]) -> str:
-    digest = hashlib.sha256()
-    for split in SPLITS:
-        part = splits[split]
-        digest.update(dump_json([split, part.ids, part.labels, part.X.shape]).encode() + b"\n")
-        for array, kind in ((part.X.indptr, "<i8"), (part.X.indices, "<i8"), (part.X.data, "<f4")):
-            digest.update(array.astype(kind).tobytes())
-    return digest.hexdigest()
 
 
 def read_titles(name: str, ids: Collection[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from snuh.corpus.record import quote
 from snuh.errors import suggest
-from snuh.server.refusals import Refusal, of_details, too_large
+from snuh.server.refusals import Refusal, invalid, of_details, too_large
 from snuh.server.served import Served
 from snuh.server.settings import Limits, Settings
 from snuh.server.writing import json_bytes
@@ -56,6 +56,13 @@ async def read_ask(request: Request, kind: type[Asked]) -> Asked:
         return kind.model_validate_json(body)
     except ValidationError as error:
         raise of_details(error.errors(include_url=False)[0]) from None
+
+
+def check_one_of(ask: BaseModel, first: str, second: str) -> None:
+    """Refuse what has both fields, or neither."""
+    has_first, has_second = getattr(ask, first) is not None, getattr(ask, second) is not None
+    if has_first == has_second:
+        raise invalid(f'expected "{first}" or "{second}", got {"both" if has_first else "neither"}')
 
 
 def check_type(request: Request, wanted: str) -> None:

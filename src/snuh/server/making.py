@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import sys
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -45,30 +44,14 @@ def make_duplicates(collection: Collection, **options: Any) -> dict[str, Any]:
     if (field := options.get("group_by")) is not None and field not in known:
         raise InputError(f'no document has a field "{field}"{suggest(field, known)}')
     report = deduplicate(collection.model, collection.documents(), **options)
-    clusters = [list(members) for _, members in groupby(report.duplicates, key=lambda one: one.cluster)]
-    biggest = sorted(clusters, key=len, reverse=True)[:CLUSTERS]
-    return {
-        "documents": report.documents,
-        "clusters": report.clusters,
-        "duplicates": report.dropped,
-        "left": report.documents - report.dropped,
-        "radius": report.radius,
-        "threshold": report.threshold,
-        "biggest": [[_described(collection, one) for one in cluster[:OF_EACH]] for cluster in biggest],
-    }
+    clusters = report.biggest(CLUSTERS)
+    biggest = [[_described(collection, one) for one in cluster[:OF_EACH]] for cluster in clusters]
+    return {**report.summary(), "biggest": biggest}
 
 
 def _described(collection: Collection, one: Duplicate) -> dict[str, Any]:
     title = title_of(collection.get(one.id)) if one.id in collection else ""
-    return {
-        "id": one.id,
-        "action": "keep" if one.keep else "drop",
-        "cluster": one.cluster,
-        "representative": one.representative,
-        "similarity": round(one.similarity, 6),
-        "distance": one.distance,
-        "title": title,
-    }
+    return {**one.to_json(), "similarity": round(one.similarity, 6), "title": title}
 
 
 def make(kind: str, folder: Path, out: Path, options: dict[str, Any]) -> None:

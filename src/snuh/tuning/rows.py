@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from snuh.corpus import Document, MatrixSource, MatrixSplit, Progress, TextSource
+from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
 from snuh.errors import InputError, check_arguments
 from snuh.features import TfidfFeatures
 from snuh.hasher import text_rows
 from snuh.progress import OnProgress
-from snuh.storage import dump_json
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,9 @@ def read_rows(
 ) -> Rows:
     """Read a source as a fit does."""
     if isinstance(source, MatrixSource):
-        return Rows(source.name, _sha256_of_rows(source), source.splits["train"], source.splits.get("val"))
+        return Rows(
+            source.name, sha256_of_rows(source.splits), source.splits["train"], source.splits.get("val")
+        )
     check_arguments(TfidfFeatures, features, what="the features' settings")
     recorded = _Recorded(source)
     X, X_val = text_rows(recorded, TfidfFeatures(**features), on_progress)
@@ -64,20 +65,11 @@ class _Recorded(TextSource):
     def documents(self, progress: Progress | None = None) -> Iterator[Document]:
         self.ids: dict[str, list[str]] = {"train": [], "val": [], "test": []}
         self.labels: dict[str, list[tuple[str, ...]]] = {"train": [], "val": [], "test": []}
-        digest = hashlib.sha256()
+        checksum = DocumentsChecksum()
         for doc in self._source.documents(progress):
             split = doc.split or "train"
             self.ids[split].append(doc.id)
             self.labels[split].append(doc.labels)
-            digest.update(dump_json([doc.id, doc.text, doc.labels, doc.split]).encode() + b"\n")
+            checksum.add(doc)
             yield doc
-        self.sha256 = digest.hexdigest()
-
-
-def _sha256_of_rows(source: MatrixSource) -> str:
-    digest = hashlib.sha256()
-    for name, part in source.splits.items():
-        digest.update(dump_json([name, part.ids, part.labels, part.X.shape]).encode() + b"\n")
-        for array, kind in ((part.X.indptr, "<i8"), (part.X.indices, "<i8"), (part.X.data, "<f4")):
-            digest.update(array.astype(kind).tobytes())
-    return digest.hexdigest()
+        self.sha256 = checksum.sha256

@@ -9,10 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 from snuh.collection import Added, Collection
 from snuh.corpus import Document
 from snuh.server.answers import AddAnswer, DeleteAnswer, DocumentsAnswer
-from snuh.server.asking import answer, read_ask, served, served_for_writing
+from snuh.server.asking import answer, check_one_of, read_ask, served, served_for_writing
 from snuh.server.asks import ID_CHARACTERS, MOST_GOT, AddAsk, DeleteAsk
 from snuh.server.hits import Json
-from snuh.server.refusals import invalid
 from snuh.server.routes.describing import WITH_BODY, answers, body_of
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["documents"])
@@ -63,8 +62,7 @@ async def delete(request: Request, name: str) -> Response:
     """All of them or none; 404 where an id is unknown."""
     collection = served_for_writing(request, name)
     ask = await read_ask(request, DeleteAsk)
-    if (ask.ids is None) == (ask.where is None):
-        raise invalid('expected "ids" or "where", got ' + ("neither" if ask.ids is None else "both"))
+    check_one_of(ask, "ids", "where")
 
     def work(opened: Collection) -> Json:
         deleted = opened.delete_where(ask.where) if ask.where is not None else opened.delete(ask.ids or ())

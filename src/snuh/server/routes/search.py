@@ -9,7 +9,7 @@ from snuh.collection import Collection
 from snuh.errors import InputError
 from snuh.search import Hit
 from snuh.server.answers import BatchAnswer, EncodeAnswer, ExplainAnswer, SearchAnswer
-from snuh.server.asking import answer, raw_answer, read_ask, served
+from snuh.server.asking import answer, check_one_of, raw_answer, read_ask, served
 from snuh.server.asks import (
     MOST_EXPLAINED,
     MOST_HITS_IN_ALL,
@@ -35,8 +35,7 @@ router = APIRouter(prefix="/v1/collections/{name}", tags=["search"])
 async def search(request: Request, name: str) -> Response:
     """Hits are ordered by distance, ties by order of insertion; with `rerank` by score."""
     ask = await read_ask(request, SearchAsk)
-    if (ask.text is None) == (ask.id is None):
-        raise invalid('expected "text" or "id", got ' + ("neither" if ask.text is None else "both"))
+    check_one_of(ask, "text", "id")
     _check_explained(ask)
     collection = served(request, name)
     if ask.id is None and not ask.explain:
@@ -67,8 +66,7 @@ async def similar(request: Request, name: str) -> Response:
 async def search_batch(request: Request, name: str) -> Response:
     """The hits are null for a text of which the model knows no word."""
     ask = await read_ask(request, BatchAsk)
-    if (ask.texts is None) == (ask.codes is None):
-        raise invalid('expected "texts" or "codes", got ' + ("neither" if ask.texts is None else "both"))
+    check_one_of(ask, "texts", "codes")
     count = len(ask.texts or ask.codes or ())
     if count * ask.k > MOST_HITS_IN_ALL:
         raise invalid(f"{count:,} times {ask.k:,} hits are above the limit of {MOST_HITS_IN_ALL:,}")
@@ -92,8 +90,7 @@ async def search_batch(request: Request, name: str) -> Response:
 async def explain(request: Request, name: str) -> Response:
     """Every bit of the two codes, and the words that made them agree or differ."""
     ask = await read_ask(request, ExplainAsk)
-    if (ask.text is None) == (ask.query_id is None):
-        raise invalid('expected "text" or "query_id", got ' + ("neither" if ask.text is None else "both"))
+    check_one_of(ask, "text", "query_id")
 
     def work(collection: Collection) -> Json:
         query = ask.text if ask.query_id is None else collection.get(ask.query_id).text
