@@ -126,12 +126,18 @@ def test_a_worker_that_dies_does_not_take_the_server_with_it(folder: Path) -> No
         assert "snuh_requests_total" in server.get("/metrics").text
         workers = _workers(server)
         assert server.end() == 0
-    assert not any(psutil.pid_exists(worker) for worker in workers)
+    assert not any(_is_worker(psutil.Process(worker)) for worker in workers if psutil.pid_exists(worker))
 
 
 def _workers(server: Server) -> list[int]:
-    children = psutil.Process(server.process.pid).children()
-    return [child.pid for child in children if any("spawn_main" in part for part in child.cmdline())]
+    return [child.pid for child in psutil.Process(server.process.pid).children() if _is_worker(child)]
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return any("spawn_main" in part for part in process.cmdline())
+    except psutil.Error:  # it has gone, or is dead and not yet buried
+        return False
 
 
 def _has_opened(worker: psutil.Process) -> bool:
