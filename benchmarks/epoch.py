@@ -22,7 +22,7 @@ from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.graph import nearest_neighbors
-from snuh.methods.training import Objective, gradient_norm
+from snuh.methods.training import Objective, drop_gradients, gradient_norm
 from snuh.methods.tree_objective import Edges, TreeObjective, TreeSettings
 from snuh.trees import sample_edges
 
@@ -96,7 +96,7 @@ def one_epoch(objective: Objective[Any], rng: np.random.Generator) -> Callable[[
     def run() -> None:
         for batch in objective.batches(rng, epoch=0):
             loss = sum(objective.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
-            optimizer.zero_grad(set_to_none=True)
+            drop_gradients(objective.parameters)
             loss.backward()
             norm = gradient_norm([p.grad for p in objective.parameters if p.grad is not None])
             if norm > CLIP:

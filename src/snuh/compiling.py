@@ -9,16 +9,29 @@ from typing import Any, TypeAlias
 Kernel: TypeAlias = Callable[..., Any]
 
 
-def compiled(signature: str | None = None, *, parallel: bool = False) -> Callable[[Kernel], Kernel]:
-    """Decorate a kernel; with a signature it is compiled now, without one when it is first called."""
+REORDERING = {"contract", "reassoc", "nsz", "arcp"}  # of floating-point operations; infinities and NaN stay
+
+
+def compiled(
+    signature: str | None = None, *, parallel: bool = False, reorder: bool = False
+) -> Callable[[Kernel], Kernel]:
+    """Decorate a kernel; with a signature it is compiled now, without one when it is first called.
+
+    Args:
+        signature: types of the arguments.
+        parallel: run its `prange` loops on several threads.
+        reorder: let sums be added up in another order, so that vector instructions can.
+    """
     from numba import njit
+
+    fastmath = REORDERING if reorder else False
 
     def decorate(function: Kernel) -> Kernel:
         kernel: Kernel
         try:
-            kernel = njit(signature, nogil=True, parallel=parallel, cache=True)(function)
+            kernel = njit(signature, nogil=True, parallel=parallel, fastmath=fastmath, cache=True)(function)
         except (RuntimeError, OSError):  # no writable folder, or a full disk
-            kernel = njit(signature, nogil=True, parallel=parallel)(function)
+            kernel = njit(signature, nogil=True, parallel=parallel, fastmath=fastmath)(function)
         return kernel
 
     return decorate

@@ -23,6 +23,7 @@ from snuh.methods.limits import Limit
 from snuh.methods.lsa import LSA, fit_lsa
 from snuh.methods.result import Score, TrainingResult
 from snuh.methods.selection import HeldOutScore
+from snuh.methods.sharing import Share
 from snuh.metrics import code_health
 from snuh.progress import OnProgress, stage_callback
 
@@ -43,6 +44,7 @@ class TrainingData:
     X: sparse.csr_matrix
     lsa: LSA
     score: Callable[[Encoder], Score]
+    share: Share | None = None  # of one worker of several
 
 
 # scikit-learn has no type stubs.

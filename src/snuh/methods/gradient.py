@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from snuh.methods.estimator import HashingEstimator, TrainingData
@@ -29,6 +30,12 @@ class Start:
     rng: np.random.Generator  # of NumPy's part
     generator: torch.Generator  # of PyTorch's part
     on_progress: OnProgress | None
+
+    @property
+    def documents(self) -> npt.NDArray[np.int64]:
+        """The rows to draw batches from: all, or a worker's share."""
+        share = self.data.share
+        return np.arange(self.data.X.shape[0]) if share is None else share.documents
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -59,8 +66,10 @@ class GradientHasher(HashingEstimator):
         """Return what is minimised."""
 
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
-        rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
-        generator = torch.Generator().manual_seed(int(self.seed))
+        team = None if data.share is None else data.share.team
+        rank = 0 if team is None else team.rank
+        rng = np.random.default_rng([int(self.seed), 1 + rank])  # the held-out part is drawn from seed alone
+        generator = torch.Generator().manual_seed(int(self.seed) + rank)
         epochs = self._epochs(data.X.shape[0])
         plan = TrainingPlan(
             epochs=epochs,
@@ -70,7 +79,7 @@ class GradientHasher(HashingEstimator):
             clip=self.clip,
         )
         objective = self._objective(Start(data, plan.epochs, rng, generator, on_progress))
-        return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress)
+        return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress, team=team)
 
     def chosen(self, name: str) -> float:
         """A parameter as given, or what its table says for codes of this length."""

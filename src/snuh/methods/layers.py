@@ -21,6 +21,7 @@ from scipy import sparse
 from torch import Tensor
 
 from snuh.compiling import compiled
+from snuh.methods.word_softmax import explain_words
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,19 @@ class WordSets:
     sizes: Tensor  # (documents,) how many distinct words each document has
 
 
-def word_sets(rows: sparse.csr_matrix, dtype: torch.dtype = torch.float32) -> WordSets:
-    """Read which words are present: the columns with a positive value (a document's set, not its counts)."""
-    first, words = rows.indptr, rows.indices
-    positive = rows.data > 0
+def word_sets(
+    rows: sparse.csr_matrix, dtype: torch.dtype = torch.float32, *, documents: int | None = None
+) -> WordSets:
+    """Read which words are present: the columns with a positive value (a document's set, not its counts).
+
+    Args:
+        rows: of documents.
+        dtype: of the sizes.
+        documents: so many rows, from the first on; all if not given.
+    """
+    first = rows.indptr if documents is None else rows.indptr[: documents + 1]
+    words = rows.indices[: first[-1]]
+    positive = rows.data[: first[-1]] > 0
     if not positive.all():
         first = np.concatenate([[0], positive.cumsum()])[first]
         words = words[positive]
@@ -125,32 +135,29 @@ class _WordLogLikelihood(torch.autograd.Function):
     def forward(
         ctx: Any, z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, lent: DecoderArrays
     ) -> Tensor:
-        logits = torch.addmm(bias, z, embedding.t(), out=lent.logits[: len(z)])
-        of_present = torch.empty_like(present.sizes)
-        _sum_present(present.first, present.words, logits.numpy(), of_present.numpy())
-        largest = logits.amax(dim=1)
-        shares = logits.sub_(largest[:, None]).exp_()
-        total = shares.sum(dim=1)  # at least 1, the share of the largest
+        logits = torch.mm(z, embedding.t(), out=lent.logits[: len(z)])
+        of_present, largest, total = (torch.empty_like(present.sizes) for _ in range(3))
+        sums = (of_present.numpy(), largest.numpy(), total.numpy())
+        explain_words(logits.numpy(), bias.detach().numpy(), present.first, present.words, *sums)
         ctx.z, ctx.embedding, ctx.present, ctx.gradient = z, embedding, present, lent.gradient
-        ctx.shares, ctx.total = shares, total
+        ctx.by_logits, ctx.total = logits, total
         return of_present - present.sizes * (largest + torch.log(total))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Leave the factor of each document to the small side of the products.
 
-        With g the gradient, n the words and S the total of a document, the gradient by its logits is
-        g (present - n shares / S) = -(g n / S) (shares - present S / n).
+        With g the gradient, n the words and S the total of a document, and e what the logits became, the
+        gradient by its logits is g (present - n e / S) = -(g n / S) (e - present S / n).
         """
-        present, shares = ctx.present, ctx.shares
-        factor = -gradient * present.sizes / ctx.total
-        _subtract_present(present.first, present.words, ctx.total.numpy(), shares.numpy())
+        by_logits = ctx.by_logits
+        factor = -gradient * ctx.present.sizes / ctx.total
         by_embedding = _gradient_array(ctx.embedding, ctx.gradient)
-        torch.mm(shares.t(), factor[:, None] * ctx.z, out=by_embedding)
+        torch.mm(by_logits.t(), factor[:, None] * ctx.z, out=by_embedding)
         return (
-            factor[:, None] * (shares @ ctx.embedding),
+            factor[:, None] * (by_logits @ ctx.embedding),
             _hand_over(by_embedding, ctx.embedding),
-            torch.mv(shares.t(), factor),
+            torch.mv(by_logits.t(), factor),
             None,
             None,
         )
@@ -189,21 +196,3 @@ def _sum_by_column(indptr, indices, data, weight, by_rows, sums):  # type: ignor
     for r in range(by_rows.shape[0]):
         for p in range(indptr[r], indptr[r + 1]):
             sums[indices[p]] += data[p] * np.dot(weight[indices[p]], by_rows[r])
-
-
-@compiled()
-def _sum_present(first, words, logits, sums):  # type: ignore[no-untyped-def]
-    """Sum each document's logits over the words present in it."""
-    for d in range(len(sums)):
-        sums[d] = 0
-        for p in range(first[d], first[d + 1]):
-            sums[d] += logits[d, words[p]]
-
-
-@compiled()
-def _subtract_present(first, words, totals, shares):  # type: ignore[no-untyped-def]
-    """Take S / n from the share of each word present, n the number of the document's words."""
-    for d in range(len(totals)):
-        count = first[d + 1] - first[d]
-        for p in range(first[d], first[d + 1]):
-            shares[d, words[p]] -= totals[d] / count

@@ -67,6 +67,7 @@ class NetworkObjective(ABC, Generic[Method]):
         self, method: Method, start: Start, heads: Mapping[str, int], *, importance: Tensor | None = None
     ) -> None:
         self.method, self.X, self.epochs = method, start.data.X, start.epochs
+        self.documents = start.documents
         self.rng, self.generator = start.rng, start.generator
         self.beta = method.chosen("beta")
         self.network = Network(
@@ -97,12 +98,12 @@ class NetworkObjective(ABC, Generic[Method]):
     @property
     def steps(self) -> int:
         """Batches in an epoch."""
-        return math.ceil(int(self.X.shape[0]) / self.method.batch_size)
+        return math.ceil(len(self.documents) / self.method.batch_size)
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[Documents]:
         """Draw every document once."""
         # Of even size: a last batch of one document would be a poor sample of all.
-        yield from np.array_split(rng.permutation(self.X.shape[0]), self.steps)
+        yield from np.array_split(rng.permutation(self.documents), self.steps)
 
     @abstractmethod
     def loss(self, batch: Documents, *, epoch: float) -> Mapping[str, Tensor]:

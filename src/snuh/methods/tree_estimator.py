@@ -11,11 +11,12 @@ import numpy as np
 from scipy import sparse
 
 from snuh.encoder import Encoder
-from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
+from snuh.graph import DensePart, Neighbors, gaussian_affinity, nearest_neighbors
 from snuh.methods.gradient import GradientHasher, Start
 from snuh.methods.limits import Limit, check_neighbors
+from snuh.methods.lsa import LSA
 from snuh.methods.tree_objective import Correlation, Edges, MeansStart, TreeObjective, TreeSettings
-from snuh.progress import stage_callback
+from snuh.progress import OnProgress, stage_callback
 from snuh.trees import Sampler, sample_edges
 
 MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
@@ -95,32 +96,49 @@ class TreeHasher(GradientHasher):
             threshold=self.threshold,
             batch=int(self.batch_size),
         )
-        beside = [DensePart(start.data.lsa.unit_values(X), 0.5)] if additions.graph_of_lsa else []
+        beside = self.graph_parts(X, start.data.lsa)
+        share = start.data.share
 
         def new_edges(encoder: Encoder) -> Edges:
             return self._sample_edges(X, _with_means(beside, encoder, X), start)
 
         return TreeObjective(
             X,
-            self._sample_edges(X, beside, start),
+            self._sample_edges(X, beside, start) if share is None or share.edges is None else share.edges,
             settings,
             generator=start.generator,
             new_edges=new_edges if additions.refresh else None,
+            documents=start.documents,
         )
 
+    @property
+    def is_using_edges(self) -> bool:
+        """Whether the objective has a term along edges at all."""
+        return self.correlation != "none" or self._additions().neighbor_words > 0
+
+    def graph_parts(self, X: sparse.csr_matrix, lsa: LSA) -> list[DensePart]:
+        """Return what the first graph joins to the cosine of the rows."""
+        return [DensePart(lsa.unit_values(X), 0.5)] if self._additions().graph_of_lsa else []
+
     def _sample_edges(self, X: sparse.csr_matrix, beside: list[DensePart], start: Start) -> Edges:
-        if self.correlation == "none" and not self._additions().neighbor_words:
+        if not self.is_using_edges:
             nothing = np.zeros(0, dtype=np.float32)
             return Edges(np.zeros((0, 2), dtype=np.int32), nothing, nothing)
         report = stage_callback(start.on_progress, "graph")
         found = nearest_neighbors(X, k=int(self.neighbors), beside=beside, on_progress=report)
+        return self.draw_edges(found, rng=start.rng, on_progress=start.on_progress)
+
+    def draw_edges(
+        self, found: Neighbors, *, rng: np.random.Generator, on_progress: OnProgress | None
+    ) -> Edges:
+        """Draw forests of a neighbour graph and merge them to edges with their prior correlations."""
         merged = sample_edges(
             found.adjacency(),
             trees=int(self.trees),
             alpha=self.alpha,
             sampler=self.sampler,
-            rng=start.rng,
-            on_progress=stage_callback(start.on_progress, "trees"),
+            rng=rng,
+            on_progress=stage_callback(on_progress, "trees"),
         )
         affinity = np.ones_like(merged.similarity)
         if self.affinity == "gaussian":

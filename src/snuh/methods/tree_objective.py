@@ -138,8 +138,10 @@ class TreeObjective:
         *,
         generator: torch.Generator,
         new_edges: Callable[[Encoder], Edges] | None = None,
+        documents: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self.X, self.settings, self.generator = X, settings, generator
+        self.documents = np.arange(X.shape[0]) if documents is None else documents  # drawn once an epoch
         self.neighborhoods = Neighborhoods(edges, X.shape[0])
         self.new_edges = new_edges
         self._correlation = CORRELATIONS[settings.correlation]
@@ -181,14 +183,13 @@ class TreeObjective:
     @property
     def steps(self) -> int:
         """Batches in an epoch: each document once."""
-        docs: int = self.X.shape[0]
-        return math.ceil(docs / self.settings.batch)
+        return math.ceil(len(self.documents) / self.settings.batch)
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[TreeBatch]:
         """Draw every document once, each with one of its edges."""
         if self.new_edges is not None and epoch == self.settings.refresh > 0:
             self.neighborhoods = Neighborhoods(self.new_edges(self.encoder()), self.X.shape[0])
-        documents = rng.permutation(self.X.shape[0])
+        documents = rng.permutation(self.documents)
         for start in range(0, len(documents), self.settings.batch):
             yield self.neighborhoods.draw(documents[start : start + self.settings.batch], rng)
 
@@ -209,7 +210,7 @@ class TreeObjective:
             self.bias,
             TermsOf(batch.weight, batch.prior, noise, own, self.settings.tau, self._correlation),
         )
-        explained = self.words.log_likelihood(z, word_sets(rows[:docs]))
+        explained = self.words.log_likelihood(z, word_sets(rows, documents=docs))
         parts = {"words": -explained[:own].mean()}
         if own < docs:
             parts["neighbor words"] = -neighbor_words * explained[own:].mean()
