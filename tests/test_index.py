@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -51,7 +51,6 @@ def searches(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
-@settings(deadline=None)
 @given(searches())
 def test_a_scan_equals_sorting_everything_by_distance_and_row(search: dict) -> None:
     queries = search.pop("queries")
@@ -62,7 +61,6 @@ def test_a_scan_equals_sorting_everything_by_distance_and_row(search: dict) -> N
         assert pairs_of(found) == brute_force(query, **search)
 
 
-@settings(deadline=None)
 @given(searches())
 def test_scanning_for_many_equals_scanning_for_each(search: dict) -> None:
     queries, codes = search.pop("queries"), search.pop("codes")

@@ -25,7 +25,7 @@ def parts(docs: int, pairs: np.ndarray) -> int:
     return int(connected_components(links, directed=False)[0])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
 def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)
@@ -36,7 +36,7 @@ def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed:
     assert all(graph[i, j] > 0 for i, j in forest)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
 def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)

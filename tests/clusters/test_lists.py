@@ -36,7 +36,7 @@ def only_lists() -> Iterator[None]:
         yield
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     rows=st.integers(0, 300),
     width=st.integers(1, 20),
@@ -60,7 +60,7 @@ def test_reading_every_list_equals_a_scan(
         assert pairs_of(clusters.search(query, codes, probes=count, **search)) == expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(k=st.integers(1, 40), seed=st.integers(0, 1000), reads_only_lists=st.booleans())
 def test_k_come_back_however_few_are_allowed(k: int, seed: int, reads_only_lists: bool) -> None:
     codes = some_codes(1000, seed=seed)

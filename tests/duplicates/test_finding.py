@@ -86,7 +86,7 @@ def quadratic_leader_rule(world: dict[str, Any], similarity: np.ndarray) -> dict
     return stands
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(worlds())
 def test_the_result_is_that_of_the_leader_rule_over_all_pairs(world: dict[str, Any]) -> None:
     similarity = similarities(world["rows"], world["measure"])
@@ -101,7 +101,6 @@ def test_the_result_is_that_of_the_leader_rule_over_all_pairs(world: dict[str, A
     np.testing.assert_allclose(found.similarity, np.where(found.kept, 1.0, expected), atol=1e-6)
 
 
-@settings(deadline=None)
 @given(worlds(), st.integers(1, 40))
 def test_every_dropped_document_names_a_kept_one_near_enough(world: dict[str, Any], target: int) -> None:
     for wanted in (None, target):
@@ -114,7 +113,6 @@ def test_every_dropped_document_names_a_kept_one_near_enough(world: dict[str, An
         np.testing.assert_allclose(found.similarity[dropped], exact, atol=1e-6)
 
 
-@settings(deadline=None)
 @given(worlds(), st.integers(1, 40))
 def test_a_target_drops_no_more_than_it_takes_and_the_most_similar(
     world: dict[str, Any], target: int

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -15,7 +15,6 @@ def losses_of(row: sparse.csr_matrix) -> np.ndarray:
     return losses
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 300))
 def test_the_loss_is_the_weight_in_bits_that_the_other_lacks(seed: int, words: int) -> None:
     rng = np.random.default_rng(seed)
@@ -27,7 +26,6 @@ def test_the_loss_is_the_weight_in_bits_that_the_other_lacks(seed: int, words: i
     assert not loses_more(outline, losses, loss + 1e-9)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_loss_and_the_squared_cosine_are_at_most_one_together(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from tests.duplicates.worlds import share_a_sign, some_rows
@@ -11,7 +11,6 @@ from snuh.duplicates.signs import part_signs, rarest_first, row_reach, word_sign
 from snuh.features.matrix import unit_rows
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([1, 3, 8, 16]), st.integers(0, 10))
 def test_codes_within_the_radius_share_a_part(seed: int, width: int, radius: int) -> None:
     rng = np.random.default_rng(seed)
@@ -30,7 +29,6 @@ def test_codes_that_differ_in_every_part_share_none() -> None:
     assert not share_a_sign(part_signs(codes, radius=3))[0, 1]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.floats(0.01, 1.0))
 def test_rows_of_enough_cosine_share_a_word_sign(seed: int, cosine: float) -> None:
     rows = rarest_first(unit_rows(some_rows(seed, docs=25)))

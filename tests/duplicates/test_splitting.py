@@ -22,7 +22,7 @@ def _split_even_short_lists() -> object:
         yield
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32), st.floats(0.01, 1.0))
 def test_rows_of_enough_cosine_share_a_sign_after_splitting(seed: int, cosine: float) -> None:
     dense = some_rows(seed, docs=40)

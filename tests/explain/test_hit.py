@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from snuh.codes import hamming, unpack
@@ -34,7 +34,6 @@ def toy(*, activation: Activation = "sigmoid", unit_rows: bool = False, threshol
     return Model(Encoder((layer,), thresholds, unit_rows), features)
 
 
-@settings(deadline=None)
 @given(text=TEXTS, activation=st.sampled_from(sorted(INVERSES)), unit_rows=st.booleans())
 def test_margins_are_the_pushes_of_the_words_and_a_constant(
     text: str, activation: Activation, unit_rows: bool
@@ -53,7 +52,6 @@ def test_margins_are_the_pushes_of_the_words_and_a_constant(
     np.testing.assert_array_equal((expected > 0)[decided], made_by.bits[decided])
 
 
-@settings(deadline=None)
 @given(query=TEXTS, hit=TEXTS)
 def test_an_explanation_has_the_bits_of_the_codes(query: str, hit: str) -> None:
     model = toy()
@@ -76,7 +74,6 @@ def test_an_explanation_has_the_bits_of_the_codes(query: str, hit: str) -> None:
     np.testing.assert_allclose(np.array(margins)[seen], logits[seen], atol=1e-2)
 
 
-@settings(deadline=None)
 @given(query=TEXTS, hit=TEXTS)
 def test_the_shares_of_the_words_add_up_to_the_margins(query: str, hit: str) -> None:
     model = toy()

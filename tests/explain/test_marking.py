@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from snuh.errors import InputError
@@ -25,7 +25,6 @@ def weight_of(words: set[str]) -> float:
     return sum(max(0.0, SHARES.get(word, 0.0)) for word in words)
 
 
-@settings(deadline=None)
 @given(text=LINES, width=st.integers(1, 120))
 def test_the_line_is_a_stretch_of_the_text(text: str, width: int) -> None:
     line = "".join(fragment.text for fragment in marked(text, shares_in(text), width=width))
@@ -36,7 +35,6 @@ def test_the_line_is_a_stretch_of_the_text(text: str, width: int) -> None:
     assert (line == whole) or "…" in line
 
 
-@settings(deadline=None)
 @given(text=LINES, width=st.integers(1, 120))
 def test_no_other_stretch_has_stronger_words(text: str, width: int) -> None:
     shown = {fragment.text for fragment in marked(text, shares_in(text), width=width) if fragment.weight}
@@ -48,7 +46,6 @@ def test_no_other_stretch_has_stronger_words(text: str, width: int) -> None:
     assert weight_of(shown) == pytest.approx(best)
 
 
-@settings(deadline=None)
 @given(text=LINES)
 def test_a_word_weighs_its_share_of_the_strongest(text: str) -> None:
     words = shares_in(text)

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from snuh.explain import term_spans
@@ -30,7 +30,6 @@ def plain(text: str) -> str:
     return text.lower().replace("ς", "σ")
 
 
-@settings(deadline=None)
 @given(text=TEXTS, lowercase=st.booleans())
 def test_spans_are_the_words_that_the_features_count(text: str, lowercase: bool) -> None:
     words = Counter(word_splitter(DEFAULT_PATTERN, lowercase=lowercase)(text))
@@ -46,7 +45,6 @@ def test_spans_are_the_words_that_the_features_count(text: str, lowercase: bool)
             assert plain(found).removesuffix("\u0307") == plain(word) if lowercase else found == word
 
 
-@settings(deadline=None)
 @given(text=TEXTS, pattern=st.sampled_from([r"\w", r"\S+", r"(\w+)-", r"(?:a|b)\w*", r"\w+\s\w+"]))
 def test_spans_follow_a_token_pattern_of_ones_own(text: str, pattern: str) -> None:
     words = Counter(word for word in re.findall(pattern, text.lower()) if word)

@@ -92,7 +92,7 @@ def test_every_language_and_setting_gives_the_vocabulary_and_rows_of_scikit_lear
 tricky = st.text(alphabet="abABzZ09_ .-\n\x00éÉßẞİıΣσςاًُ今天👍🏽\u200d𐐀ǅ\ud800", max_size=40)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts=st.lists(tricky | st.text(max_size=20), min_size=1, max_size=6), lowercase=st.booleans())
 def test_any_text_gives_the_rows_of_scikit_learn_both_ways(texts: list[str], lowercase: bool) -> None:
     from snuh.features.counts import TermReader

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snuh.experiments.cells import Table
 from snuh.report.chart import BOTTOM, HEIGHT, TOP, Axis, Chart, Line, Point
-from snuh.report.grid import read_grid
 from snuh.report.lengths import strongest, without_far
 from snuh.report.maps import ranked
 from snuh.report.marks import MARKS
@@ -118,7 +118,7 @@ def test_defaults_are_what_rows_have_that_were_not_given_a_parameter() -> None:
     assert known_defaults("vdsh", swept()) == {}
 
 
-def test_a_cell_may_hold_an_escaped_bar() -> None:
-    grid = read_grid("About.\n\n| a | b |\n|---|---|\n| 1 \\| 2 | **3** |")
-    assert grid.about == "About." and grid.lines == [["1 \\| 2", "**3**"]]
-    assert grid.without("a").titles == ["b"]
+def test_a_bar_in_a_cell_does_not_end_it() -> None:
+    table = Table(["a", "b"], [["1 | 2", "**3**"]], "About")
+    assert table.markdown() == "About:\n\n| a      | b     |\n|--------|-------|\n| 1 \\| 2 | **3** |"
+    assert table.without("a").titles == ["b"] and table.without("a").lines == [["**3**"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from snuh.experiments.cells import Printed
 from snuh.experiments.comparison import comparison
 from snuh.experiments.paper import PRINTED_APPENDIX
 from snuh.experiments.run import Row
@@ -19,8 +20,8 @@ USUAL = Choice(
 QUICK = Choice(corpora=("ng20",), methods=USUAL.methods, bits=(16, 64), seeds=(0,))
 
 
-def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
-    """Print the methods beside the paper's figures, and what differs."""
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
+    """Return the methods beside the paper's figures, and what differs."""
     return comparison(choice, variants, rows, PRINTED_APPENDIX)
 
 

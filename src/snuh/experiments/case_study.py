@@ -5,10 +5,11 @@ The query is not picked: with seed 0 it is the first test document, with seed 1 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from snuh.experiments.cells import markdown
+from snuh.experiments.cells import Printed, Table
 from snuh.experiments.figures import Figures
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
@@ -26,34 +27,28 @@ def variants(choice: Choice) -> list[Variant]:
     return [Variant(method, method, observe="examples") for method in choice.methods]
 
 
-def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
-    """Print a table for each query."""
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
+    """Return a table for each query."""
     figures = Figures(choice, rows)
-    parts = [ABOUT]
-    for corpus in choice.corpora:
-        for bits in choice.bits:
-            for variant in variants:
-                for row in figures.rows(corpus, bits, variant):
-                    parts.append(
-                        f"{corpus}, {variant.label}, {bits} bits, seed {row['seed']}:\n\n{_table(row)}"
-                    )
-    return "\n\n".join(parts)
+    tables = [
+        _table(row)
+        for corpus in choice.corpora
+        for bits in choice.bits
+        for variant in variants
+        for row in figures.rows(corpus, bits, variant)
+    ]
+    return Printed(ABOUT, tables)
 
 
-def _table(row: Row) -> str:
+def _table(row: Row) -> Table:
     query, documents = row["observed"]["query"], row["observed"]["documents"]
-    lines = [("distance", "labels", "title"), ("query", _labels(query["labels"]), _plain(query["title"]))]
-    lines += [(str(doc["distance"]), _labels(doc["labels"]), _plain(doc["title"])) for doc in documents]
-    return markdown(list(zip(*lines, strict=True)))
+    lines = [_line("query", query), *(_line(str(document["distance"]), document) for document in documents)]
+    caption = f"{row['corpus']}, {row['method']}, {row['bits']} bits, seed {row['seed']}"
+    return Table(("distance", "labels", "title"), lines, caption)
 
 
-def _labels(labels: Sequence[str]) -> str:
-    return _plain(", ".join(labels))
-
-
-def _plain(text: str) -> str:
-    """Keep a text from ending its cell."""
-    return text.replace("\\", "\\\\").replace("|", "\\|")
+def _line(distance: str, document: Mapping[str, Any]) -> tuple[str, ...]:
+    return distance, ", ".join(document["labels"]), document["title"]
 
 
 CASE_STUDY = Target("case-study", USUAL, QUICK, variants, table)

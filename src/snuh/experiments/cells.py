@@ -1,10 +1,10 @@
-"""The cells of a table, and Markdown that can be read as it is."""
+"""Tables and their cells, and Markdown of them that can be read as it is."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,56 @@ class Cell:
         return f"{spread} ({len(self.values)}{failed})"
 
 
+@dataclass(frozen=True)
+class Table:
+    """A table of texts; in a cell, Markdown's signs of bold are the only ones with a meaning."""
+
+    titles: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    caption: str = ""
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[Sequence[str]]) -> Table:
+        """Return the table of columns, each with its title first."""
+        titles, *lines = zip(*columns, strict=True)
+        return cls(titles, lines)
+
+    def without(self, title: str) -> Table:
+        """Return the table without a column."""
+        place = list(self.titles).index(title)
+        titles, *lines = ([*cells[:place], *cells[place + 1 :]] for cells in (self.titles, *self.lines))
+        return replace(self, titles=titles, lines=lines)
+
+    def markdown(self) -> str:
+        """Return Markdown, the columns as wide as their widest cell."""
+        rows = [[_whole(cell) for cell in cells] for cells in (self.titles, *self.lines)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        header, *lines = (
+            f"| {' | '.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))} |"
+            for cells in rows
+        )
+        rule = f"|{'|'.join('-' * (width + 2) for width in widths)}|"
+        caption = f"{self.caption}:\n\n" if self.caption else ""
+        return caption + "\n".join([header, rule, *lines])
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a target has to show: what the figures are, line by line, and one table or several."""
+
+    about: str
+    tables: Sequence[Table]
+
+    def markdown(self) -> str:
+        """Return all of it."""
+        return "\n\n".join([self.about, *(table.markdown() for table in self.tables)])
+
+
+def _whole(cell: str) -> str:
+    """Keep a text from ending its cell."""
+    return cell.replace("\\", "\\\\").replace("|", "\\|")
+
+
 def number(value: float | None, *, digits: int) -> str:
     """Write a share without the zero before its point, and nothing as an empty text."""
     if value is None:
@@ -50,12 +100,3 @@ def number(value: float | None, *, digits: int) -> str:
 def bold(text: str, *, when: bool) -> str:
     """Return Markdown for a text, in bold or not."""
     return f"**{text}**" if when and text else text
-
-
-def markdown(columns: Sequence[Sequence[str]]) -> str:
-    """Return the Markdown table of columns, each with its title first, that also reads well as it is."""
-    widths = [max(map(len, column)) for column in columns]
-    padded = ([cell.ljust(width) for cell in column] for column, width in zip(columns, widths, strict=True))
-    header, *lines = (f"| {' | '.join(cells)} |" for cells in zip(*padded, strict=True))
-    rule = f"|{'|'.join('-' * (width + 2) for width in widths)}|"
-    return "\n".join([header, rule, *lines])

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from snuh.experiments.cells import markdown
+from snuh.experiments.cells import Printed, Table
 from snuh.experiments.figures import Figures
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
@@ -48,18 +48,18 @@ def variants(choice: Choice) -> list[Variant]:
     ]
 
 
-def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
-    """Print a line for each number of documents, a number that no corpus has left out."""
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
+    """Return a line for each number of documents, a number that no corpus has left out."""
     titles = ["corpus", "bits", "documents"]
     for method in choice.methods:
         titles += [f"{method}: s an epoch", "s a fit", "MB"]
     if len(choice.methods) > 1:
         titles.append(f"{choice.methods[0]} / {choice.methods[1]}")
-    lines = [titles]
+    lines = []
     for corpus in choice.corpora:
         for bits in choice.bits:
             lines += _lines(choice, corpus, bits, rows)
-    return f"{ABOUT}\n\n{markdown(list(zip(*lines, strict=True)))}"
+    return Printed(ABOUT, [Table(titles, lines)])
 
 
 def costs(choice: Choice, corpus: str, bits: int, rows: Sequence[Row]) -> dict[int, list[Cost]]:

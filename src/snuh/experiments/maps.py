@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from snuh.experiments.cells import markdown, number
+from snuh.experiments.cells import Printed, Table, number
 from snuh.experiments.figures import Figures
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
@@ -25,10 +25,10 @@ def variants(choice: Choice) -> list[Variant]:
     return [Variant(method, method, observe="map") for method in choice.methods]
 
 
-def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
-    """Print how well each map keeps labels together."""
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
+    """Return how well each map keeps labels together."""
     figures = Figures(choice, rows)
-    lines = [("corpus", "bits", "method", "seed", "points", "same label")]
+    titles, lines = ("corpus", "bits", "method", "seed", "points", "same label"), []
     for corpus in choice.corpora:
         for bits in choice.bits:
             for variant in variants:
@@ -37,7 +37,7 @@ def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> s
                     share = number(same_label(points), digits=3)
                     facts = (corpus, str(bits), variant.label, str(row["seed"]), f"{len(points):,}", share)
                     lines.append(facts)
-    return f"{ABOUT}\n\n{markdown(list(zip(*lines, strict=True)))}"
+    return Printed(ABOUT, [Table(titles, lines)])
 
 
 def same_label(points: Sequence[Sequence[int]]) -> float:

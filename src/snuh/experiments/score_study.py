@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from snuh.experiments.candidates import CANDIDATES
-from snuh.experiments.cells import bold, markdown, number
+from snuh.experiments.cells import Printed, Table, bold, number
 from snuh.experiments.figures import Figures
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
@@ -62,8 +62,8 @@ def verdict(rows: Sequence[Row], candidate: str) -> Verdict | None:
     return Verdict(len(pairs), float(spearmanr(scores, precisions).statistic), max(precisions) - chosen)
 
 
-def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
-    """Print a line for each score, two columns for each corpus and length."""
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
+    """Return a line for each score, two columns for each corpus and length."""
     figures = Figures(choice, rows)
     columns = [["score", *CANDIDATES]]
     for corpus in choice.corpora:
@@ -71,7 +71,7 @@ def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> s
             found = [row for variant in variants for row in figures.rows(corpus, bits, variant)]
             verdicts = [verdict(found, candidate) for candidate in CANDIDATES]
             columns += _columns(f"{corpus}, {bits} bits", verdicts)
-    return f"{__doc__.strip() if __doc__ else ''}\n\n{markdown(columns)}"
+    return Printed(__doc__.strip() if __doc__ else "", [Table.of_columns(columns)])
 
 
 def _columns(title: str, verdicts: Sequence[Verdict | None]) -> list[list[str]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from snuh.errors import InputError
-from snuh.experiments.cells import markdown
+from snuh.experiments.cells import Printed, Table
 from snuh.experiments.figures import Figures, heading
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
@@ -24,7 +24,7 @@ def sweep(parameter: str, values: tuple[float, ...]) -> Target:
     def variants(choice: Choice) -> list[Variant]:
         return _variants(parameter, choice)
 
-    def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
+    def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
         return _table(parameter, choice, variants, rows)
 
     return Target(parameter, usual, quick, variants, table)
@@ -71,11 +71,11 @@ def _settings(parameter: str, value: float, defaults: Mapping[str, Any]) -> dict
     return {parameter: value}
 
 
-def _table(parameter: str, choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
+def _table(parameter: str, choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
     figures = Figures(choice, rows)
     columns = [[parameter, *(variant.label for variant in variants)]]
     for corpus in choice.corpora:
         for bits in choice.bits:
             columns.append([f"{corpus}, {bits} bits", *figures.compared(corpus, bits, variants)])
     about = f"Method {choice.methods[0]}, a row for each value of {parameter}."
-    return f"{heading(choice, about)}\n\n{markdown(columns)}"
+    return Printed(heading(choice, about), [Table.of_columns(columns)])

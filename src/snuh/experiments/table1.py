@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from snuh.experiments.cells import Printed
 from snuh.experiments.comparison import comparison
 from snuh.experiments.paper import PRINTED_TABLE1
 from snuh.experiments.run import Row
@@ -24,8 +25,8 @@ def variants(choice: Choice) -> list[Variant]:
     return [Variant(method, method) for method in choice.methods]
 
 
-def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
-    """Print the methods beside the paper's figures."""
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
+    """Return the methods beside the paper's figures."""
     return comparison(choice, variants, rows, PRINTED_TABLE1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snuh.errors import InputError
+from snuh.experiments.cells import Printed
 from snuh.experiments.comparison import comparison
 from snuh.experiments.paper import PRINTED_TABLE2
 from snuh.experiments.run import Row
@@ -28,8 +29,8 @@ def variants(choice: Choice) -> Sequence[Variant]:
     return VARIANTS
 
 
-def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> str:
-    """Print the variants beside the paper's figures."""
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
+    """Return the variants beside the paper's figures."""
     return comparison(choice, variants, rows, PRINTED_TABLE2)
 
 

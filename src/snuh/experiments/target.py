@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from snuh.errors import InputError
+from snuh.experiments.cells import Printed
 from snuh.experiments.run import Observe, Row, Run, Select
 
 
@@ -65,7 +66,7 @@ class Target:
     usual: Choice  # what is not chosen otherwise
     quick: Choice  # a smaller part that says something already
     variants: Callable[[Choice], Sequence[Variant]]  # InputError for a choice that it has no use for
-    table: Callable[[Choice, Sequence[Variant], Sequence[Row]], str]  # Markdown, of a file's rows
+    table: Callable[[Choice, Sequence[Variant], Sequence[Row]], Printed]  # of a file's rows
 
     def runs(self, choice: Choice) -> list[Run]:
         """Return all combinations, one seed after the other: a stop leaves a table with fewer seeds."""
@@ -73,5 +74,5 @@ class Target:
         return [choice.run(corpus, variant, bits, seed) for seed, corpus, bits, variant in combinations]
 
     def markdown(self, choice: Choice, rows: Sequence[Row]) -> str:
-        """Return the table of what was chosen, from the rows that a file holds."""
-        return self.table(choice, self.variants(choice), rows)
+        """Return what was chosen as Markdown, from the rows that a file holds."""
+        return self.table(choice, self.variants(choice), rows).markdown()

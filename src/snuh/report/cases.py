@@ -32,7 +32,7 @@ def cases(rows: Sequence[Row], select: Select) -> Section | None:
     if not found:
         return None
     elements = [*paragraphs(ABOUT), repeat(select, "case-study"), *map(_table, found)]
-    text = CASE_STUDY.table(held.choice, held.variants, [harmless(row) for row in found])
+    text = CASE_STUDY.table(held.choice, held.variants, [harmless(row) for row in found]).markdown()
     return Section("case-study", "Case study: ever further from a query", elements, text)
 
 

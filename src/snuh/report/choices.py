@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
+from snuh.experiments.cells import Printed
 from snuh.experiments.figures import Figures
 from snuh.experiments.run import Row, Select, run_key
 from snuh.experiments.target import Choice, Target, Variant
@@ -32,8 +33,9 @@ class Held:
         """Return the part on one corpus."""
         return replace(self, choice=replace(self.choice, corpora=(corpus,)))
 
-    def markdown(self) -> str:
-        """Return the target's own table."""
+    @cached_property
+    def printed(self) -> Printed:
+        """What the target itself shows of it."""
         return self.target.table(self.choice, self.variants, self.rows)
 
 

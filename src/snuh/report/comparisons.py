@@ -11,7 +11,7 @@ from snuh.experiments.table1 import TABLE1
 from snuh.experiments.table2 import TABLE2
 from snuh.experiments.target import Variant
 from snuh.report.choices import Held, of_methods
-from snuh.report.grid import markdown_table, read_grid
+from snuh.report.grid import figures_table
 from snuh.report.lengths import ABOUT as ABOUT_PLOTS
 from snuh.report.lengths import length_plot
 from snuh.report.section import Section, figures, paragraphs, repeat, without_protocol
@@ -40,13 +40,14 @@ def _section(whole: Held | None, title: str, *, has_plots: bool = False) -> Sect
     if whole is None:
         return None
     target, choice = whole.target, whole.choice
-    about = without_protocol(read_grid(whole.markdown()).about, choice.select)
+    about = without_protocol(whole.printed.about, choice.select)
     tables, texts = [], [about]
     for corpus in choice.corpora:
         part = replace(whole.of_corpus(corpus), variants=_run(whole, corpus))
         caption = f"{title.partition(':')[0]}, {corpus}"
-        tables.append(markdown_table(caption, read_grid(part.markdown()).without("corpus")))
-        texts.append(part.markdown().partition("\n\n")[2])
+        (printed,) = part.printed.tables
+        tables.append(figures_table(caption, printed.without("corpus")))
+        texts.append(printed.markdown())
     elements = [*paragraphs(about), repeat(choice.select, target.name), *tables]
     plots = [length_plot(whole, corpus) for corpus in choice.corpora] if has_plots else []
     drawn = [plot for plot in plots if plot is not None]

@@ -9,7 +9,7 @@ from snuh.experiments.efficiency import EFFICIENCY, Cost, costs
 from snuh.experiments.run import Row, Select
 from snuh.report.chart import Axis, Chart, Line, Point, style_of
 from snuh.report.choices import Held, of_methods
-from snuh.report.grid import markdown_table, read_grid
+from snuh.report.grid import figures_table
 from snuh.report.scales import logarithmic
 from snuh.report.section import Section, figures, paragraphs, repeat
 
@@ -25,19 +25,19 @@ def efficiency(rows: Sequence[Row], select: Select) -> Section | None:
     held = of_methods(EFFICIENCY, rows, select)
     if held is None:
         return None
-    grid = read_grid(held.markdown())
-    if not grid.lines:
+    (printed,) = held.printed.tables
+    if not printed.lines:
         return None
     plots = [_plot(held, measure) for measure in MEASURES]
     first, *others = held.choice.methods
     also = f"Full lines are {first}" + "".join(f", dashed ones {other}" for other in others)
     elements = [
-        *paragraphs(f"{grid.about}\n\n{also}; both axes are logarithmic."),
+        *paragraphs(f"{held.printed.about}\n\n{also}; both axes are logarithmic."),
         repeat(select, "efficiency"),
         figures(*plots),
-        markdown_table("Seconds and memory of training", grid),
+        figures_table("Seconds and memory of training", printed),
     ]
-    return Section("efficiency", "Efficiency: seconds and memory", elements, held.markdown())
+    return Section("efficiency", "Efficiency: seconds and memory", elements, held.printed.markdown())
 
 
 def _plot(held: Held, measure: str) -> Element:

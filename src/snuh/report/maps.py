@@ -43,7 +43,7 @@ def maps(rows: Sequence[Row], select: Select) -> Section | None:
     if not drawn:
         return None
     elements = [*paragraphs(ABOUT), repeat(select, "map"), *drawn]
-    return Section("map", "Maps of the codes", elements, held.markdown())
+    return Section("map", "Maps of the codes", elements, held.printed.markdown())
 
 
 def ranked(rows: Sequence[Row]) -> Mapping[str, int]:

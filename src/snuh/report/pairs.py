@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from snuh.experiments.cells import bold, markdown, number
+from snuh.experiments.cells import Table, bold, number
 from snuh.experiments.paired import Difference, difference
 from snuh.experiments.run import Row, Select
 from snuh.experiments.table1 import TABLE1
@@ -120,9 +120,8 @@ def _cell(gap: Difference | None) -> Child:
 
 
 def _markdown(found: Sequence[Comparison]) -> str:
-    lines = [["method", "over all", *found[0].by_corpus]]
-    lines += [[one.other, shown(one.overall), *map(shown, one.by_corpus.values())] for one in found]
-    return markdown(list(zip(*lines, strict=True)))
+    lines = [[one.other, shown(one.overall), *map(shown, one.by_corpus.values())] for one in found]
+    return Table(["method", "over all", *found[0].by_corpus], lines).markdown()
 
 
 def shown(gap: Difference | None) -> str:

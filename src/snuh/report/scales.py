@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+SMALLEST = 1e-9  # what is below is taken for 0
+
 
 @dataclass(frozen=True)
 class Tick:
@@ -35,7 +37,10 @@ def linear(values: Iterable[float], *, ticks: int = 5) -> Scale:
     """Return an axis of round numbers around the values."""
     found = list(values)
     low, high = min(found), max(found)
-    step = _round_step((high - low or abs(high) or 1.0) / ticks)
+    size = max(abs(low), abs(high))
+    size = size if size > SMALLEST else 1.0
+    wide = high - low if high - low > SMALLEST * size else size  # of values that are all but equal
+    step = _round_step(wide / ticks)
     first, last = math.floor(low / step), math.ceil(high / step)
     last = max(last, first + 1)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))

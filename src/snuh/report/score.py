@@ -12,7 +12,7 @@ from snuh.experiments.run import Row, Select
 from snuh.experiments.score_study import SCORE_STUDY, Verdict, verdict
 from snuh.report.chart import REST, STYLES, Axis, Chart, Point
 from snuh.report.choices import Held, in_order, of_methods
-from snuh.report.grid import markdown_table, read_grid
+from snuh.report.grid import figures_table
 from snuh.report.lengths import OURS
 from snuh.report.scales import linear
 from snuh.report.section import Section, figures, paragraphs, repeat
@@ -43,14 +43,14 @@ def score(rows: Sequence[Row], select: Select) -> Section | None:
     held = replace(held, choice=replace(held.choice, corpora=in_order(held.choice.corpora, corpora)))
     places = product(held.choice.corpora, held.choice.bits)
     plots = [_plot(held, *place) for place in places if _judged(held, *place)]
-    grid = read_grid(held.markdown())
+    (printed,) = held.printed.tables
     elements = [
-        *paragraphs(f"{grid.about}\n\n{ABOUT}"),
+        *paragraphs(f"{held.printed.about}\n\n{ABOUT}"),
         repeat(select, "score"),
         figures(*plots),
-        markdown_table("Scores without labels: rank correlation, and precision lost", grid),
+        figures_table("Scores without labels: rank correlation, and precision lost", printed),
     ]
-    return Section("score", "The score without labels", elements, held.markdown())
+    return Section("score", "The score without labels", elements, held.printed.markdown())
 
 
 def _found(held: Held, corpus: str, bits: int) -> list[tuple[str, Row]]:

@@ -13,7 +13,7 @@ from snuh.experiments.target import Target
 from snuh.experiments.targets import SWEEPS
 from snuh.report.chart import Axis, Chart, Line, Point, style_of
 from snuh.report.choices import Held, held, in_order
-from snuh.report.grid import markdown_table, read_grid
+from snuh.report.grid import figures_table
 from snuh.report.scales import linear, steps
 from snuh.report.section import Section, figures, paragraphs, repeat
 
@@ -27,11 +27,11 @@ def sweeps(rows: Sequence[Row], select: Select) -> Section | None:
             part = swept(target, method, rows, select)
             if part is None:
                 continue
-            grid = read_grid(part.markdown())
+            (printed,) = part.printed.tables
             plots.append(_plot(part))
-            tables.append(markdown_table(f"{target.name} of {method}", grid))
-            texts.append(part.markdown().partition("\n\n")[2])
-            measure = grid.about.splitlines()[0]  # alike for all
+            tables.append(figures_table(f"{target.name} of {method}", printed))
+            texts.append(printed.markdown())
+            measure = part.printed.about.splitlines()[0]  # alike for all
             commands.append(target.name + ("" if method == "snuh" else f" --method {method}"))
     if not plots:
         return None
