@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 from snuh.collection import Collection
-from snuh.collection.store import NewDocument
+from snuh.collection.backend import NewDocument
 from snuh.corpus import Document
 from snuh.encoder import Encoder, Layer
 from snuh.features import TfidfFeatures
@@ -58,7 +58,7 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
     start = time.perf_counter()
     for first in range(0, count, BATCH):
         part = codes[first : first + BATCH]
-        with collection._store.writing() as write:
+        with collection._backend.writing() as write:
             write.put([NewDocument(document(first + i), code.tobytes()) for i, code in enumerate(part)])
     filling = time.perf_counter() - start
     collection.search_codes(codes[:1])  # writes the code file
@@ -102,9 +102,9 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
         rounds=max(3, rounds // 5),
     )
     start = time.perf_counter()
-    collection._store.seqs_where(parse(some))
+    collection._backend.seqs_where(parse(some))
     filtering = time.perf_counter() - start
-    table = collection._opened.table
+    table = collection._backend._codes
     extra = (
         table.base.seqs.nbytes + (0 if table.alive is None else table.alive.nbytes) + table.tail.seqs.nbytes
     )
@@ -121,7 +121,12 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
         "seconds_of_a_new_filter": filtering,
         "bytes_per_document_beyond_the_code": extra / count,
         "store_bytes_per_document": store_bytes / count,
-        "lists": {"seconds": clustering, "probes": lists.probes, "recall": lists.recall, "k": lists.k},
+        "lists": {
+            "seconds": clustering,
+            "probes": lists.settings["read"],
+            "recall": lists.recall,
+            "k": lists.k,
+        },
     }
 
 

@@ -52,7 +52,7 @@ def main() -> None:
         if not folder.exists():
             make(folder, documents=chosen.documents)
         with Collection(folder) as collection:
-            lists = collection.make_lists(k=K)
+            lists = collection.info().fast or collection.make_lists(k=K)
             texts = queries(TEXTS)
             expected = brute_force(collection, texts[:CHECKED])
         with serving(folder) as (port, server):
@@ -71,7 +71,7 @@ def main() -> None:
                 }
                 result = measure(contenders, texts, chosen)
     told = {"documents": chosen.documents, "bits": BITS, "k": K, "clients": chosen.clients}
-    about = {"probes": lists.probes, "recall": lists.recall}
+    about = {"probes": lists.settings["read"], "recall": lists.recall}
     print(json.dumps({**told, **result, "lists": about, "machine": facts()}, indent=2))
 
 
@@ -115,7 +115,7 @@ def summary(loads: list[Loaded], cpu: list[float]) -> dict[str, float]:
 
 def brute_force(collection: Collection, texts: list[str]) -> list[list[int]]:
     """Return the distances of the nearest documents of each text, by comparing all codes."""
-    every = np.ascontiguousarray(collection._opened.table.rows().codes).view(np.uint64)[:, 0]
+    every = np.ascontiguousarray(collection._backend._codes.rows().codes).view(np.uint64)[:, 0]
     codes = collection.model.encode(texts).view(np.uint64)[:, 0]
     return [np.sort(np.bitwise_count(every ^ code))[:K].tolist() for code in codes]
 

@@ -14,7 +14,7 @@ from tests.browser.worlds import make_collections
 from tests.collection.worlds import fast_place
 from tests.server.serving import Server, serving
 
-PATIENCE = 30_000  # milliseconds: machines that run tests are busy
+PATIENCE = 90_000  # milliseconds: machines that run tests are busy
 SCREENSHOTS = "SNUH_SCREENSHOTS"  # a folder in which to keep them
 
 

@@ -50,9 +50,16 @@ def test_the_bar_is_as_long_as_bits_agree(page: Page, server: Server) -> None:
 def test_keys_in_quick_succession_are_one_request_and_one_step_back(page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/search") else None)
-    page.locator("#query").press_sequentially("router cable", delay=5)
+    page.locator("#query").evaluate(  # at once: a busy machine would make pauses between the keys
+        """(field) => {
+          for (const key of "router cable") {
+            field.value += key;
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+          }
+        }"""
+    )
     page.wait_for_selector(".hit")
-    assert len(asked) <= 3  # of twelve keys
+    assert len(asked) == 1  # of twelve keys
     page.go_back()
     expect(page.locator("#query")).to_have_value("")
     expect(page.locator(".start")).to_be_visible()

@@ -9,6 +9,8 @@ import pytest
 from snuh.collection import Collection
 from tests.collection.worlds import documents, fast_place, toy_model
 
+pytest.register_assert_rewrite("tests.collection.contract", "tests.collection.like_dictionary")
+
 
 @pytest.fixture
 def place() -> Iterator[Path]:

@@ -11,8 +11,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from snuh.collection import Collection, store
-from snuh.collection.store import NewDocument
+from snuh.collection import Collection
+from snuh.collection.backend import NewDocument
+from snuh.collection.local import store
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError
 from snuh.model import Model
@@ -60,7 +61,7 @@ def test_codes_of_another_length_are_refused(place: Path) -> None:
     with (
         Collection.create(place / "c", toy_model()) as collection,
         pytest.raises(CollectionError, match="16-bit codes"),
-        collection._store.writing() as write,
+        collection._backend.writing() as write,
     ):
         write.put([NewDocument(document(1), b"123")])
     with Collection(place / "c") as collection:

@@ -17,7 +17,8 @@ from unittest.mock import patch
 import numpy as np
 
 from snuh import encoding
-from snuh.collection import Collection, table
+from snuh.collection import Collection
+from snuh.collection.local import table
 from snuh.corpus import Document
 from snuh.encoder import Encoder, Layer
 from snuh.features import TfidfFeatures

@@ -21,6 +21,7 @@ from tests.cli.running import environment
 
 ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
+PATIENCE = 120.0  # seconds: machines that run tests are busy
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
@@ -36,25 +37,25 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def client(self, name: str = "c", **how: Any) -> Client:
-        return Client(name, server=self.url, **how)
+        return Client(name, server=self.url, **{"timeout": PATIENCE, **how})
 
     def get(self, path: str, **how: Any) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=60, **how)
+        return httpx.get(self.url + path, timeout=PATIENCE, **how)
 
     def post(self, path: str, body: Any = None, **how: Any) -> httpx.Response:
         """Post JSON, or bytes as they are."""
         content = {"content": body, "headers": JSON} if isinstance(body, bytes) else {"json": body}
-        return httpx.post(self.url + path, timeout=60, **content | how)
+        return httpx.post(self.url + path, timeout=PATIENCE, **content | how)
 
     @contextmanager
     def connection(self) -> Iterator[socket.socket]:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             yield connection
 
     def end(self) -> int:
         """Ask it to end, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=PATIENCE)
 
 
 @contextmanager
@@ -85,7 +86,7 @@ def started(command: list[str], **variables: str) -> Iterator[Server]:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(timeout=40)
+                process.wait(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
         process.wait()

@@ -151,4 +151,4 @@ def test_what_the_command_line_writes_is_found_without_a_restart(folder: Path, p
         with Collection(folder) as collection:
             collection.rehash(toy_model(2, bits=24))
             assert client.search("ship fog") == collection.search("ship fog")
-        assert client.info()["model"]["bits"] == 24
+        assert client.info().bits == 24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from snuh.cli.options import (
     MAX_CHARACTERS,
-    CollectionFolder,
+    CollectionAddress,
     IdField,
     Json,
     MaxCharacters,
@@ -20,7 +20,7 @@ EXAMPLES = (
 
 
 def add(
-    collection: CollectionFolder,
+    collection: CollectionAddress,
     source: Source,
     text_field: TextField = "text",
     id_field: IdField = "id",
@@ -34,6 +34,7 @@ def add(
     """
     import time
 
+    from snuh.addresses import shown
     from snuh.cli.filling import added_facts, added_to_json, check_limit, fill
     from snuh.cli.output import print_facts, print_json
     from snuh.cli.sources import open_texts
@@ -47,8 +48,8 @@ def add(
         count = len(opened)
     seconds = time.perf_counter() - started
     if as_json:
-        told = {"collection": str(collection), **added_to_json(added), "documents": count}
+        told = {"collection": shown(collection), **added_to_json(added), "documents": count}
         print_json(told | {"seconds": round(seconds, 3)})
     else:
-        facts = [("collection", f"{collection}, now {count:,} documents"), *added_facts(added)]
+        facts = [("collection", f"{shown(collection)}, now {count:,} documents"), *added_facts(added)]
         print_facts([*facts, ("seconds", f"{seconds:.1f}")])

@@ -11,6 +11,7 @@ import snuh
 from snuh.cli import (
     add,
     bits,
+    copy,
     create,
     dedup,
     delete,
@@ -28,6 +29,7 @@ from snuh.cli import (
     search,
     serve,
     similar,
+    spark,
     tune,
 )
 from snuh.cli.group import CommandGroup
@@ -73,15 +75,17 @@ def options(
     """Take the options that come before the command."""
 
 
-def _register(panel: str, name: str, function: Callable[..., None], examples: tuple[str, ...]) -> None:
+def _register(
+    panel: str, name: str, function: Callable[..., None], examples: tuple[str, ...], *, to: typer.Typer = app
+) -> None:
     lines = [f"[cyan]$ {example}[/cyan]" for example in examples]
     epilog = "\n".join(["[bold]Examples[/bold]", *lines])
     text = _paragraphs(function.__doc__ or "")
-    app.command(name, help=text, epilog=epilog, rich_help_panel=panel)(function)
+    to.command(name, help=text, epilog=epilog, rich_help_panel=panel)(function)
 
 
 START, COLLECTIONS, CODES = "Start here", "Collections: documents that can be searched", "Models and codes"
-PAPER = "The paper's experiments"
+PAPER, CLUSTER = "The paper's experiments", "Beyond one machine"
 
 _register(START, "demo", demo.demo, demo.EXAMPLES)
 _register(COLLECTIONS, "create", create.create, create.EXAMPLES)
@@ -92,6 +96,7 @@ _register(COLLECTIONS, "add", add.add, add.EXAMPLES)
 _register(COLLECTIONS, "delete", delete.delete, delete.EXAMPLES)
 _register(COLLECTIONS, "dedup", dedup.dedup, dedup.EXAMPLES)
 _register(COLLECTIONS, "export", export.export, export.EXAMPLES)
+_register(COLLECTIONS, "copy", copy.copy, copy.EXAMPLES)
 _register(COLLECTIONS, "rehash", rehash.rehash, rehash.EXAMPLES)
 _register(COLLECTIONS, "index", index.index, index.EXAMPLES)
 _register(COLLECTIONS, "info", info.info, info.EXAMPLES)
@@ -103,3 +108,8 @@ _register(CODES, "bits", bits.bits, bits.EXAMPLES)
 _register(CODES, "methods", methods.methods, methods.EXAMPLES)
 _register(PAPER, "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _register(PAPER, "report", report.report, report.EXAMPLES)
+
+on_spark = typer.Typer(help=spark.HELP, no_args_is_help=True, rich_markup_mode="rich")
+_register(CLUSTER, "fit", spark.fit, spark.FIT_EXAMPLES, to=on_spark)
+_register(CLUSTER, "encode", spark.encode, spark.ENCODE_EXAMPLES, to=on_spark)
+app.add_typer(on_spark, name="spark", rich_help_panel=CLUSTER)

@@ -25,7 +25,9 @@ EXAMPLES = (
 
 
 def create(
-    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="The folder to make.")],
+    collection: Annotated[
+        str, typer.Argument(metavar="COLLECTION", help="The folder to make, or an address in a database.")
+    ],
     model: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Encode with this model, and learn none.")
     ] = None,
@@ -57,6 +59,7 @@ def create(
     """
     import time
 
+    from snuh.addresses import is_remote
     from snuh.cli.filling import added_to_json, check_limit
     from snuh.cli.learning import make_hasher
     from snuh.cli.output import check_place, print_json
@@ -67,7 +70,8 @@ def create(
 
     started = time.perf_counter()
     check_free(collection)
-    check_place(collection)
+    if not is_remote(collection):
+        check_place(Path(collection))
     check_limit(max_characters)
     documents = None
     if source is not None:
@@ -86,7 +90,7 @@ def create(
     with Collection(collection) as made:
         added = Added(0, 0, 0) if documents is None else _fill(made, documents, max_characters)
         told = {
-            "collection": str(collection),
+            "collection": made.name,
             "method": made.model.method,
             "bits": made.model.bits,
             **added_to_json(added),
@@ -107,21 +111,22 @@ def _refuse(learning: Mapping[str, object]) -> None:
             raise InputError(f"{option} is for learning a model, and --model names one: leave out either")
 
 
-def _learn(folder: Path, source: TextSource, hasher: TextHasher) -> dict[str, Any]:
+def _learn(address: str, source: TextSource, hasher: TextHasher) -> dict[str, Any]:
     """Learn a model and make the collection with it; return a summary."""
     import time
 
+    from snuh.addresses import shown
     from snuh.cli.fit import summarize
     from snuh.cli.learning import learn
     from snuh.collection import Collection
 
     def make() -> None:
         if hasher.model_ is not None:
-            Collection.create(folder, hasher.model_).close()
+            Collection.create(address, hasher.model_).close()
 
     started = time.perf_counter()
     model = learn(hasher, source, save=make)
-    return summarize(model, folder, seconds=time.perf_counter() - started)
+    return summarize(model, shown(address), seconds=time.perf_counter() - started)
 
 
 def _fill(collection: Collection, source: TextSource, max_characters: int) -> Added:
@@ -131,8 +136,9 @@ def _fill(collection: Collection, source: TextSource, max_characters: int) -> Ad
     try:
         return fill(collection, source, max_characters=max_characters)
     except SnuhError as error:
-        folder = collection.folder
-        raise InputError(f'{error}; {folder} is made: put this right and go on with "snuh add"') from error
+        raise InputError(
+            f'{error}; {collection.name} is made: put this right and go on with "snuh add"'
+        ) from error
 
 
 def _print_made(told: Mapping[str, Any]) -> None:

@@ -58,6 +58,7 @@ def dedup(
     Prints how many there are and the biggest clusters; --out writes all of them. Nothing is deleted without
     --drop. For a source without --model, 64-bit codes are learnt first, which needs PyTorch.
     """
+    from snuh.addresses import shown
     from snuh.cli.dedup_report import check_out, print_report, report_to_json, write_report
     from snuh.cli.display import display
     from snuh.cli.output import check_place, print_json
@@ -73,11 +74,11 @@ def dedup(
         check_place(out)
     documents = open_texts(source, text_field=text_field, id_field=id_field)
     used = _model(source, model, documents)
-    with display() as shown:
+    with display() as bars:
 
         def read() -> Iterator[Document]:
-            yield from _with_field(documents.documents(shown.stage("Encoding")), group_by, documents.name)
-            shown.show("Comparing", 0.0)
+            yield from _with_field(documents.documents(bars.stage("Encoding")), group_by, documents.name)
+            bars.show("Comparing", 0.0)
 
         report = deduplicate(
             used,
@@ -96,7 +97,7 @@ def dedup(
         with Collection(source) as collection:
             deleted = collection.delete(one.id for one in report.duplicates if not one.keep)
     if as_json:
-        told = {"source": source, "file": None if out is None else str(out), "deleted": deleted}
+        told = {"source": shown(source), "file": None if out is None else str(out), "deleted": deleted}
         print_json(told | report_to_json(report))
     else:
         print_report(report, out=out, deleted=deleted if drop else None)

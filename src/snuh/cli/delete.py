@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from snuh.cli.options import CollectionFolder, Json, Where, check_text
+from snuh.cli.options import CollectionAddress, Json, Where, check_text
 
 EXAMPLES = (
     "snuh delete tickets ticket-7 ticket-12",
@@ -16,7 +16,7 @@ EXAMPLES = (
 
 
 def delete(
-    collection: CollectionFolder,
+    collection: CollectionAddress,
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="ID", help="The documents to delete.", show_default=False)
     ] = None,
@@ -28,6 +28,7 @@ def delete(
     Nothing is asked: try the filter with "snuh search --where" or "snuh export --where" first. Where an id is
     unknown, nothing is deleted. An id that starts with "-" comes after "--".
     """
+    from snuh.addresses import shown
     from snuh.cli.output import plural, print_facts, print_json
     from snuh.collection import Collection
     from snuh.errors import InputError
@@ -40,6 +41,6 @@ def delete(
         deleted = opened.delete_where(where) if where is not None else opened.delete(ids or ())
         left = len(opened)
     if as_json:
-        print_json({"collection": str(collection), "deleted": deleted, "documents": left})
+        print_json({"collection": shown(collection), "deleted": deleted, "documents": left})
     else:
         print_facts([("deleted", plural(deleted, "document")), ("left", plural(left, "document"))])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from snuh.cli.options import CollectionFolder, IdField, Json, TextField, Where
+from snuh.cli.options import CollectionAddress, IdField, Json, TextField, Where
 
 if TYPE_CHECKING:
     from snuh.collection import Collection
@@ -24,7 +24,7 @@ DOCUMENTS_PER_REPORT = 256
 
 
 def export(
-    collection: CollectionFolder,
+    collection: CollectionAddress,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="A file ending in .jsonl, .jsonl.gz, .parquet or .csv.")
     ],
@@ -40,6 +40,7 @@ def export(
     of a table holds a list or an object as JSON text. An existing file is replaced once the new one is
     complete.
     """
+    from snuh.addresses import shown
     from snuh.cli.display import display
     from snuh.cli.output import check_place, print_facts, print_json
     from snuh.cli.records import Layout, check_suffix, open_writer
@@ -49,15 +50,15 @@ def export(
     check_place(out)
     layout = Layout(text_field, id_field, has_codes=codes)
     count = 0
-    with Collection(collection) as opened, display() as shown:
-        look = _documents(opened, where, shown.stage("Looking at the fields"))
+    with Collection(collection) as opened, display() as bars:
+        look = _documents(opened, where, bars.stage("Looking at the fields"))
         with open_writer(out, layout, lambda: look) as write:
-            documents = _documents(opened, where, shown.stage("Writing"))
+            documents = _documents(opened, where, bars.stage("Writing"))
             for document, code in _with_codes(opened.model, documents, wanted=codes):
                 write(document, code)
                 count += 1
     if as_json:
-        print_json({"collection": str(collection), "file": str(out), "documents": count})
+        print_json({"collection": shown(collection), "file": str(out), "documents": count})
     else:
         print_facts([("file", str(out)), ("documents", f"{count:,}")])
 

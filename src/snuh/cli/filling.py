@@ -27,7 +27,7 @@ def fill(collection: Collection, source: TextSource, *, max_characters: int) -> 
             added = collection.add(source.documents(shown.stage("Adding")), max_characters=max_characters)
     except KeyboardInterrupt:
         kept = plural(len(collection), "document")
-        say(f"interrupted: what was added is kept, {collection.folder} now has {kept}")
+        say(f"interrupted: what was added is kept, {collection.name} now has {kept}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if added.without_code:
         every = plural(added.inserted + added.replaced, "document")

@@ -86,12 +86,12 @@ def fit(
         print_summary(summary)
 
 
-def summarize(model: Model, folder: Path, *, seconds: float) -> dict[str, Any]:
+def summarize(model: Model, place: Path | str, *, seconds: float) -> dict[str, Any]:
     """Return what a fit led to, ready for JSON."""
     terms = None if model.features is None else len(model.features.terms)
     training = {name: value for name, value in model.training.items() if name != "versions"}
     return {
-        "model": str(folder),
+        "model": str(place),
         "method": model.method,
         "bits": model.bits,
         "terms": terms,
@@ -116,9 +116,17 @@ def print_summary(summary: dict[str, Any]) -> None:
         ("model", summary["model"]),
         ("method", f"{summary['method']}, {summary['bits']} bits, seed {summary['seed']}"),
         ("documents", f"{summary['documents']:,} for training{words}"),
+        *([("graph", describe_graph(summary["graph"]))] if "graph" in summary else []),
         *([("epochs", epochs)] if summary["epochs"] else []),
         ("score", f"{summary['score']:.4f} (similarity of held-out documents to what their codes find)"),
         ("codes", codes),
         ("seconds", f"{summary['seconds']:.1f}"),
     ]
     print_facts(facts)
+
+
+def describe_graph(graph: dict[str, Any]) -> str:
+    """Say how the neighbours were searched for."""
+    if graph["search"] == "exact":
+        return "exact"
+    return f"approximate, {graph['recall']:.1%} of the exact neighbours (measured on a sample)"

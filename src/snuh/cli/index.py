@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from snuh.cli.options import CollectionFolder, Json
+from snuh.cli.options import CollectionAddress, Json
 
 EXAMPLES = ("snuh index tickets", "snuh index tickets -k 100 --recall 0.999")
 
 
 def index(
-    collection: CollectionFolder,
+    collection: CollectionAddress,
     k: Annotated[int, typer.Option("-k", metavar="N", help="The hits for which the recall counts.")] = 10,
     recall: Annotated[
         float, typer.Option(metavar="SHARE", help="The share of the exact answer to find.")
@@ -25,16 +25,16 @@ def index(
     wanted share of the exact answer, measured on documents of the collection itself. Documents that come
     later are found as well. Without --fast, searches stay exact.
     """
+    from snuh.addresses import shown
     from snuh.cli.output import print_facts, print_json
     from snuh.collection import Collection
+    from snuh.collection.describing import fast_to_json
 
     with Collection(collection) as opened:
-        lists = opened.make_lists(k=k, recall=recall)
-    count = len(lists.clusters.centres)
+        made = opened.make_lists(k=k, recall=recall)
     if as_json:
-        told = {"lists": count, "read": lists.probes, "k": lists.k, "recall": lists.recall}
-        print_json({"collection": str(collection), **told, "documents": lists.documents})
+        print_json({"collection": shown(collection), **fast_to_json(made)})
     else:
-        facts = [("collection", str(collection)), ("lists", f"{count:,} of {lists.documents:,} documents")]
-        facts.append(("read by a search", f"{lists.probes:,} lists"))
-        print_facts([*facts, ("measured recall", f"{lists.recall:.4f} of the nearest {lists.k}")])
+        facts = [("collection", shown(collection)), ("documents", f"{made.documents:,}")]
+        facts.append(("fast searches", made.words))
+        print_facts([*facts, ("measured recall", f"{made.recall:.4f} of the nearest {made.k}")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from snuh.cli.options import CollectionFolder, Json
+from snuh.cli.options import CollectionAddress, Json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 EXAMPLES = ("snuh info tickets", "snuh info tickets --json")
 
 
-def info(collection: CollectionFolder, as_json: Json = False) -> None:
+def info(collection: CollectionAddress, as_json: Json = False) -> None:
     """Tell what a collection holds, what it takes on disk, and how good its codes look.
 
     Where something about the codes is bad, a line says so in plain words, and what to do.
@@ -33,11 +33,11 @@ def info(collection: CollectionFolder, as_json: Json = False) -> None:
 
 
 def _fast_in_words(found: Info) -> str:
-    if (lists := found.fast) is None:
-        return 'no lists; make them with "snuh index" where exact searches take too long'
+    if (fast := found.fast) is None:
+        return 'not prepared; "snuh index" does it where exact searches take too long'
     return (
-        f"{lists.probes:,} of {len(lists.clusters.centres):,} lists are read, "
-        f"which found {lists.recall:.1%} of the nearest {lists.k} among {lists.documents:,} documents"
+        f"{fast.words}, which found {fast.recall:.1%} of the nearest {fast.k} "
+        f"among {fast.documents:,} documents"
     )
 
 
@@ -56,7 +56,7 @@ def _print(found: Info, training: Mapping[str, Any]) -> None:
     if training.get("source"):
         origin += f" of {training['source']}"
     facts = [
-        ("collection", str(found.folder)),
+        ("collection", found.address),
         ("documents", f"{found.documents:,}, of which searches can find {found.searchable:,}"),
         ("bytes a document", f"{disk}; {found.bits // 8} scanned by a search"),
         ("model", f"{found.method}, {found.bits} bits, {found.model}"),

@@ -26,8 +26,9 @@ Source = Annotated[
     ),
 ]
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help='A model folder made by "snuh fit".')]
-CollectionFolder = Annotated[
-    Path, typer.Argument(metavar="COLLECTION", help='A collection made by "snuh create".')
+CollectionAddress = Annotated[
+    str,
+    typer.Argument(metavar="COLLECTION", help='A collection made by "snuh create".'),
 ]
 Bits = Annotated[int, typer.Option(metavar="N", help="Length of the codes, a multiple of 8.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]

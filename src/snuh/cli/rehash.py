@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from snuh.cli.options import CollectionFolder, Json
+from snuh.cli.options import CollectionAddress, Json
 
 EXAMPLES = ("snuh fit tickets --out better --bits 128", "snuh rehash tickets --model better")
 
 
 def rehash(
-    collection: CollectionFolder,
+    collection: CollectionAddress,
     model: Annotated[Path, typer.Option(metavar="MODEL", help='A model folder made by "snuh fit".')],
     as_json: Json = False,
 ) -> None:
@@ -24,6 +24,7 @@ def rehash(
     """
     import time
 
+    from snuh.addresses import shown
     from snuh.cli.display import display
     from snuh.cli.output import print_facts, print_json
     from snuh.collection import Collection
@@ -33,14 +34,14 @@ def rehash(
     with Collection(collection) as opened:
         loaded = load(model)
         before = opened.model.bits
-        with display() as shown:
-            opened.rehash(loaded, progress=shown.stage("Rehashing"))
+        with display() as bars:
+            opened.rehash(loaded, progress=bars.stage("Rehashing"))
         count = len(opened)
     seconds = time.perf_counter() - started
     if as_json:
-        told = {"collection": str(collection), "method": loaded.method, "bits": loaded.bits}
+        told = {"collection": shown(collection), "method": loaded.method, "bits": loaded.bits}
         print_json(told | {"bits_before": before, "documents": count, "seconds": round(seconds, 3)})
     else:
-        facts = [("collection", str(collection)), ("documents", f"{count:,}")]
+        facts = [("collection", shown(collection)), ("documents", f"{count:,}")]
         facts.append(("codes", f"{loaded.bits} bits of {loaded.method} (before: {before} bits)"))
         print_facts([*facts, ("seconds", f"{seconds:.1f}")])

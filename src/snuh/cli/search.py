@@ -67,6 +67,7 @@ def search(
     --rerank asymmetric weighs each bit by how sure the query is of it; --rerank cosine compares the words
     themselves. With --queries, a query of which the model knows no word finds nothing, and a warning says so.
     """
+    from snuh.addresses import is_remote, shown
     from snuh.cli.hits import check_k
     from snuh.cli.searching import search_collection, search_queries, search_source
     from snuh.cli.sources import holds_collection
@@ -79,12 +80,12 @@ def search(
         )
     if model is not None:
         if holds_collection(place):
-            raise InputError(f"{place} is a collection and has a model of its own: leave --model out")
+            raise InputError(f"{shown(place)} is a collection and has a model of its own: leave --model out")
         for_collections = {"where": where, "rerank": rerank, "radius": radius, "queries": queries}
         _refuse(for_collections | {"explain": explain or None, "fast": fast or None}, place)
         search_source(place, text or "", model, k=k, text_field=text_field, id_field=id_field, json=as_json)
         return
-    if Path(place).exists() and not holds_collection(place):
+    if not is_remote(place) and Path(place).exists() and not holds_collection(place):
         raise InputError(
             f'{place} is not a collection: make one with "snuh create FOLDER --from {place}", '
             "or name a model with --model"
@@ -97,9 +98,9 @@ def search(
         "fast": fast,
     }
     if queries is not None:
-        search_queries(Path(place), queries, how, explained=explain, text_field=text_field, id_field=id_field)
+        search_queries(place, queries, how, explained=explain, text_field=text_field, id_field=id_field)
     else:
-        search_collection(Path(place), text or "", how, explained=explain, json=as_json)
+        search_collection(place, text or "", how, explained=explain, json=as_json)
 
 
 def _refuse(options: Mapping[str, object], place: str) -> None:

@@ -24,18 +24,18 @@ QUERIES_AT_ONCE, HITS_AT_ONCE = 1_000, 20_000  # whole documents are in memory
 IDS_SHOWN = 5
 
 
-def search_collection(folder: Path, text: str, how: SearchOptions, *, explained: bool, json: bool) -> None:
+def search_collection(address: str, text: str, how: SearchOptions, *, explained: bool, json: bool) -> None:
     """Search for one text."""
-    with Collection(folder) as collection:
+    with Collection(address) as collection:
         hits = collection.search(text, **how)
         found = Found.of(text, hits, explained_by=collection.model if explained else None)
         bits = collection.model.bits
     show(found, {"query": text, "bits": bits}, json=json)
 
 
-def search_similar(folder: Path, identity: str, how: SearchOptions, *, explained: bool, json: bool) -> None:
+def search_similar(address: str, identity: str, how: SearchOptions, *, explained: bool, json: bool) -> None:
     """Search for the text of a document."""
-    with Collection(folder) as collection:
+    with Collection(address) as collection:
         hits = collection.similar(identity, **how)
         text = collection.get(identity).text
         found = Found.of(text, hits, explained_by=collection.model if explained else None)
@@ -44,12 +44,12 @@ def search_similar(folder: Path, identity: str, how: SearchOptions, *, explained
 
 
 def search_queries(
-    folder: Path, queries: str, how: SearchOptions, *, explained: bool, text_field: str, id_field: str
+    address: str, queries: str, how: SearchOptions, *, explained: bool, text_field: str, id_field: str
 ) -> None:
     """Search for each text of a source, and print a line of JSON for each."""
     unknown: list[str] = []
     out = sys.stdout  # while bars are shown, sys.stdout is one that writes above them, to stderr
-    with Collection(folder) as collection, display() as shown:
+    with Collection(address) as collection, display() as shown:
         model = collection.model if explained else None
         source = open_texts(queries, text_field=text_field, id_field=id_field)
         documents = source.documents(None if out.isatty() else shown.stage("Searching"))

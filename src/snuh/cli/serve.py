@@ -16,7 +16,7 @@ EXAMPLES = (
 
 def serve(
     collections: Annotated[
-        list[Path], typer.Argument(metavar="COLLECTION", help="The collections; each is named by its folder.")
+        list[str], typer.Argument(metavar="COLLECTION", help="The collections; each is named by its folder.")
     ],
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen; any but this machine's own needs tokens.")
@@ -29,6 +29,13 @@ def serve(
     cors: Annotated[
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="A site whose pages may use the API; may be repeated."),
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A server in front, whose X-Forwarded- headers are believed; may be repeated.",
+        ),
     ] = None,
     rate: Annotated[
         float | None, typer.Option(metavar="N", help="Requests a second from one address; 0: any number.")
@@ -49,6 +56,7 @@ def serve(
         token_file=token_file,
         read_only=read_only,
         origins=cors or [],
+        proxies=proxy or [],
         rate=rate,
         workers=workers,
     )

@@ -17,6 +17,7 @@ from snuh.errors import InputError, MissingExtraError
 
 try:
     from snuh.server.process import listen, run
+    from snuh.server.proxies import Proxies
     from snuh.server.settings import Limits, Settings, is_loopback, named_folders
     from snuh.server.tokens import VARIABLES, Tokens, find_tokens
 except ModuleNotFoundError as error:
@@ -28,13 +29,14 @@ ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d+)?")  # as brow
 
 
 def run_server(
-    collections: list[Path],
+    collections: list[str],
     *,
     host: str,
     port: int,
     token_file: Path | None,
     read_only: bool,
     origins: list[str],
+    proxies: list[str],
     rate: float | None,
     workers: int,
 ) -> None:
@@ -42,6 +44,7 @@ def run_server(
     folders = named_folders(collections)
     tokens = find_tokens(token_file, os.environ)
     _check(host=host, port=port, tokens=tokens, origins=origins, rate=rate, workers=workers)
+    Proxies(proxies)  # checks the addresses
     for folder in collections:
         Collection(folder).close()  # what is wrong with one is told before anything listens
     if hasattr(signal, "SIGPIPE"):  # whoever goes away before the answer does not end the server
@@ -57,6 +60,7 @@ def run_server(
             workers=workers,
             is_read_only=read_only,
             origins=tuple(origins),
+            proxies=tuple(proxies),
             tokens=tokens,
             limits=Limits(rate=usual if rate is None else rate),
         )

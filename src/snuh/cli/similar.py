@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from snuh.cli.options import (
-    CollectionFolder,
+    CollectionAddress,
     Explain,
     Fast,
     Json,
@@ -30,7 +30,7 @@ EXAMPLES = (
 
 
 def similar(
-    collection: CollectionFolder,
+    collection: CollectionAddress,
     identity: Annotated[str, typer.Argument(metavar="ID", help="The document.", callback=check_text)],
     k: K = 10,
     where: Where = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from snuh.addresses import is_remote, shown
 from snuh.corpus import Document, MatrixSource, Progress, TextSource, open_source
 from snuh.errors import InputError
 
@@ -14,18 +15,20 @@ DOCUMENTS_PER_REPORT = 256
 class CollectionSource(TextSource):
     """The documents of a collection, in order of insertion."""
 
-    def __init__(self, folder: Path) -> None:
-        self.name = folder.resolve().name
-        self._folder = folder
+    def __init__(self, address: str) -> None:
+        from snuh.collection import short_name
+
+        self.name = short_name(address)
+        self._address = address
 
     def documents(self, progress: Progress | None = None) -> Iterator[Document]:
         """Yield the documents; the collection is open only meanwhile."""
         from snuh.collection import Collection
 
-        with Collection(self._folder) as collection:
+        with Collection(self._address) as collection:
             total = len(collection)
             if not total:
-                raise InputError(f'{self._folder}: there are no documents in it: add some with "snuh add"')
+                raise InputError(f'{collection.name}: there are no documents in it: add some with "snuh add"')
             for count, document in enumerate(collection.documents()):
                 if progress is not None and count % DOCUMENTS_PER_REPORT == 0:
                     progress(min(1.0, count / total))
@@ -55,8 +58,8 @@ def open_documents(spec: str, *, text_field: str = "text", id_field: str = "id")
         return open_source(spec, text_field=text_field, id_field=id_field)
     for option, name, usual in (("--text-field", text_field, "text"), ("--id-field", id_field, "id")):
         if name != usual:
-            raise InputError(f"{spec} is a collection, which knows its own fields: leave {option} out")
-    return CollectionSource(Path(spec))
+            raise InputError(f"{shown(spec)} is a collection, which knows its own fields: leave {option} out")
+    return CollectionSource(spec)
 
 
 def open_texts(spec: str, *, text_field: str = "text", id_field: str = "id") -> TextSource:
@@ -69,6 +72,8 @@ def open_texts(spec: str, *, text_field: str = "text", id_field: str = "id") -> 
 
 def holds_collection(spec: str | Path) -> bool:
     """Tell whether a collection is at `spec`."""
+    if is_remote(spec):
+        return True  # whether it is there is seen when it is opened
     if not Path(spec).is_dir():
         return False
     from snuh.collection import is_collection

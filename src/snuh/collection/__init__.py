@@ -1,10 +1,22 @@
-"""Collections: documents, codes and a model in one folder that answers searches."""
+"""Collections: documents, codes and a model in one place that answers searches."""
 
 from __future__ import annotations
 
+from snuh.addresses import is_remote, shown
+from snuh.collection.addresses import check_free, is_collection, short_name
 from snuh.collection.collection import Collection
-from snuh.collection.folder import check_free, is_collection
 from snuh.collection.rerank import Rerank
-from snuh.collection.results import Added, Info
+from snuh.collection.results import Added, Fast, Info
 
-__all__ = ["Added", "Collection", "Info", "Rerank", "check_free", "is_collection"]
+__all__ = [
+    "Added",
+    "Collection",
+    "Fast",
+    "Info",
+    "Rerank",
+    "check_free",
+    "is_collection",
+    "is_remote",
+    "short_name",
+    "shown",
+]

@@ -1,8 +1,7 @@
-"""From codes to hits: what a search does with a model, a table and a store that belong together."""
+"""From codes to hits: what a search does with a model and the backend that holds its codes."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from snuh.collection.backend import Backend, Place
 from snuh.collection.rerank import asymmetric_scores, cosine_scores
 from snuh.collection.searching import Search, check_fields
-from snuh.collection.store import Store
-from snuh.collection.table import CodeTable, Place
 from snuh.errors import CollectionError
 from snuh.features import TfidfFeatures
 from snuh.model import Model
 from snuh.search import Hit
-
-logger = logging.getLogger(__name__)
 
 CHARACTERS_OF_A_THREAD = 100_000
 
@@ -30,16 +26,13 @@ class Opened:
 
     model: Model
     fingerprint: str
-    table: CodeTable
-    store: Store
+    backend: Backend
 
     @property
     def features(self) -> TfidfFeatures:
         """The features of the model, which is one of texts."""
         if self.model.features is None:
-            raise CollectionError(
-                f"{self.store.path.parent} has a model without words: restore the folder from a copy"
-            )
+            raise CollectionError(f"{self.backend.name} has a model without words: restore it from a copy")
         return self.model.features
 
     def query_rows(self, texts: Sequence[str]) -> Any:  # a CSR matrix; scipy has no type stubs
@@ -49,19 +42,13 @@ class Opened:
 
     def find(self, codes: NDArray[np.uint8], how: Search, *, most: int) -> list[list[Place]]:
         """Return the places of the `most` nearest documents of each code."""
-        masks = None
-        if (where := how.where) is not None:
-            masks = self.table.masks(
-                str(where), lambda: self.store.seqs_where(check_fields(where, self.store))
-            )
-        lists = self.table.lists() if how.fast else None
-        if how.fast and lists is None:
-            logger.warning('all codes are read, there are no lists: make them with "snuh index"')
-        return self.table.scan(codes, k=most, radius=how.radius, masks=masks, lists=lists)
+        if how.where is not None:
+            check_fields(how.where, self.backend)
+        return self.backend.find(codes, k=most, radius=how.radius, where=how.where, fast=how.fast)
 
     def plain_hits(self, found: Sequence[Sequence[Place]], *, k: int) -> list[list[Hit]]:
         """Turn the places of many queries into hits, and read their documents all at once."""
-        documents = self.store.documents_of({place.seq for places in found for place in places[:k]})
+        documents = self.backend.documents_of({place.seq for places in found for place in places[:k]})
         return [[Hit(place.distance, documents[place.seq]) for place in places[:k]] for places in found]
 
     def hits(self, places: Sequence[Place], query: Any, how: Search) -> list[Hit]:
@@ -72,11 +59,13 @@ class Opened:
             return []
         seqs = np.array([place.seq for place in places])
         if how.rerank == "asymmetric":
-            scores = asymmetric_scores(self.model.encoder, query, self.table.codes_of(seqs))
+            rows = self.backend.codes_of(seqs.tolist())
+            codes = rows.codes[np.searchsorted(rows.seqs, seqs)]
+            scores = asymmetric_scores(self.model.encoder, query, codes)
             order = _best_first(scores)[: how.k]
-            documents = self.store.documents_of(seqs[order])
+            documents = self.backend.documents_of(seqs[order])
         else:
-            documents = self.store.documents_of(seqs)
+            documents = self.backend.documents_of(seqs)
             scores = cosine_scores(self.features, query, [documents[seq].text for seq in seqs.tolist()])
             order = _best_first(scores)[: how.k]
         return [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from snuh.collection.results import Info
+from snuh.collection.results import Fast, Info
 
 FEWEST_TO_JUDGE = 100  # documents; the codes of a handful have nothing to tell
 BIG_BUCKET, FEW_DISTINCT, FEW_SEARCHABLE, LOPSIDED = 0.1, 0.5, 0.9, 0.2
@@ -58,7 +58,7 @@ def info_to_json(found: Info, training: Mapping[str, Any]) -> dict[str, Any]:
     if found.health is not None:
         health = asdict(found.health) | {"alive": found.health.alive, "mean_balance": mean_balance(found)}
     return {
-        "collection": str(found.folder),
+        "collection": found.address,
         "documents": found.documents,
         "searchable": found.searchable,
         "bytes_per_document": found.bytes_per_document,
@@ -73,15 +73,12 @@ def info_to_json(found: Info, training: Mapping[str, Any]) -> dict[str, Any]:
             "documents": training.get("documents"),
         },
         "fields": list(found.fields),
-        "fast": _fast_to_json(found),
+        "fast": None if found.fast is None else fast_to_json(found.fast),
         "health": health,
         "hints": hints(found),
     }
 
 
-def _fast_to_json(found: Info) -> dict[str, Any] | None:
-    if (lists := found.fast) is None:
-        return None
-    count = len(lists.clusters.centres)
-    told = {"lists": count, "read": lists.probes, "k": lists.k, "recall": lists.recall}
-    return told | {"documents": lists.documents}
+def fast_to_json(fast: Fast) -> dict[str, Any]:
+    """Return plain values for JSON."""
+    return {**fast.settings, "k": fast.k, "recall": fast.recall, "documents": fast.documents}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.fast import FastLists
 from snuh.corpus import Document
 from snuh.metrics import CodeHealth
 
@@ -38,10 +37,21 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Fast:
+    """What fast searches look into, and what was measured on it."""
+
+    settings: Mapping[str, int]  # by name; see the page of the backend
+    words: str  # the same for people: "3 of 40 lists are read"
+    k: int  # for which the recall was measured
+    recall: float  # share of the exact answer found
+    documents: int  # there were then
+
+
+@dataclass(frozen=True, slots=True)
 class Info:
     """What a collection is."""
 
-    folder: Path
+    address: str  # without any secret
     documents: int
     searchable: int  # documents with a code
     bits: int
@@ -49,8 +59,8 @@ class Info:
     model: str  # fingerprint
     fields: tuple[str, ...]  # names that metadata have had
     store_bytes: int
-    code_bytes: int  # of the file that is scanned
-    fast: FastLists | None  # what fast searches read, and the recall measured on it
+    code_bytes: int  # of what only searches need
+    fast: Fast | None
     health: CodeHealth | None  # of a sample of the codes; None where there are none
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from snuh.collection.backend import Backend
 from snuh.collection.rerank import SHORTLISTS, Rerank
-from snuh.collection.store import Store
 from snuh.errors import InputError, check_arguments, suggest
 from snuh.filters import Filter, parse
 
@@ -23,7 +23,7 @@ class SearchOptions(TypedDict, total=False):
     rerank: order the nearest by more than their distance: "asymmetric" weighs each bit by how sure the query
         is of it, "cosine" compares the words themselves.
     shortlist: how many of the nearest to reorder; 1,000 and 200 by default.
-    fast: read only the lists of codes near the query (see `Collection.make_lists`), not all codes.
+    fast: look into the index made by `Collection.make_lists`, not at all codes.
     """
 
     k: int
@@ -74,12 +74,12 @@ def _defaults(
     return Search(k, parse(where) if isinstance(where, str) else where, radius, rerank, most, fast)
 
 
-def check_fields(where: str | Filter, store: Store) -> Filter:
+def check_fields(where: str | Filter, backend: Backend) -> Filter:
     """Return the filter; InputError where no document has had one of its fields."""
     condition = parse(where) if isinstance(where, str) else where
     for name in dict.fromkeys(field.keys[0] for field in condition.walk()):
-        if name not in SPECIAL_FIELDS and not store.has_field(name):
-            known = [*SPECIAL_FIELDS, *store.fields(most=MOST_SUGGESTED)]
+        if name not in SPECIAL_FIELDS and not backend.has_field(name):
+            known = [*SPECIAL_FIELDS, *backend.fields(most=MOST_SUGGESTED)]
             listed = ", ".join(known[:MOST_LISTED]) + (", ..." if len(known) > MOST_LISTED else "")
             raise InputError(
                 f'no document has a field "{name}"{suggest(name, known)}: expected one of {listed}'

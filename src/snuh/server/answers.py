@@ -200,10 +200,30 @@ class InfoAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
     name: str
     writable: bool
+    version: str
     documents: int
     searchable: int
     fields: list[str]
     hints: list[str]
+
+
+class SampleAnswer(BaseModel):
+    """Some documents, and the code of each as hexadecimal digits."""
+
+    documents: list[DocumentAnswer]
+    codes: list[str]
+
+
+class ListsAnswer(BaseModel):
+    """What fast searches look into, and what was measured on it."""
+
+    model_config = ConfigDict(extra="allow")
+    state: Literal["ready"]
+    current: bool
+    words: str
+    k: int
+    recall: float
+    documents: int
 
 
 class ValueAnswer(BaseModel):

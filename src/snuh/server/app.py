@@ -18,10 +18,12 @@ from snuh.server.asking import GoneError
 from snuh.server.guard import App, Guard
 from snuh.server.jobs import Jobs
 from snuh.server.metrics import Metrics
+from snuh.server.parent import end_with_parent
 from snuh.server.refusals import Refusal, of_details, of_error
 from snuh.server.routes import about, documents, insight, lines, search, status
 from snuh.server.served import Served
 from snuh.server.settings import Settings
+from snuh.server.shortcut import Shortcut
 from snuh.server.static import add_page
 
 SETTINGS_VARIABLE = "SNUH_SERVER_SETTINGS"  # how a worker process is told
@@ -35,11 +37,11 @@ def make_app(settings: Settings) -> App:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            app.state.jobs = Jobs(Path(settings.scratch))
+            app.state.jobs = Jobs(Path(settings.scratch), seconds=settings.limits.job_seconds)
             stack.callback(app.state.jobs.close)
             app.state.served = {}
             for name, folder in settings.folders.items():
-                one = Served(name, Path(folder), limits=settings.limits, metrics=metrics)
+                one = Served(name, folder, limits=settings.limits, metrics=metrics)
                 stack.callback(one.close)
                 app.state.served[name] = one
             yield
@@ -58,7 +60,7 @@ def make_app(settings: Settings) -> App:
         app.include_router(topic.router)
     add_page(app)
     _add_refusals(app, settings)
-    guarded: App = Guard(app, settings, metrics)
+    guarded: App = Guard(Shortcut(app, search.router, search.search), settings, metrics)
     if settings.origins:
         guarded = CORSMiddleware(
             guarded,
@@ -70,7 +72,8 @@ def make_app(settings: Settings) -> App:
 
 
 def app_of_environment() -> App:
-    """Return the application of a worker process."""
+    """Return the application of a worker process, which ends when the process that started it is gone."""
+    end_with_parent()
     return make_app(Settings.from_text(os.environ[SETTINGS_VARIABLE]))
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from snuh.corpus.record import quote
 from snuh.errors import suggest
-from snuh.server.refusals import Refusal, invalid, of_details, too_large
+from snuh.server.refusals import Refusal, check_length, invalid, of_details, too_large
 from snuh.server.served import Served
 from snuh.server.settings import Limits, Settings
 from snuh.server.writing import json_bytes
@@ -77,9 +77,10 @@ async def _read_body(request: Request, limits: Limits) -> bytes:
     if length.isdigit() and int(length) > limits.body_bytes:
         raise too_large(f"the body has {int(length):,} bytes, the limit is {limits.body_bytes:,}")
     parts: list[bytes] = []
-    size = 0
+    size, has_more = 0, True
     async with in_time(limits.seconds):
-        async for part in body_parts(request):
+        while has_more:
+            part, has_more = await _next_part(request)
             parts.append(part)
             size += len(part)
             if size > limits.body_bytes:
@@ -89,13 +90,18 @@ async def _read_body(request: Request, limits: Limits) -> bytes:
 
 async def body_parts(request: Request) -> AsyncIterator[bytes]:
     """Yield the body as it comes."""
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise GoneError
-        yield message.get("body", b"")
-        if not message.get("more_body", False):
-            return
+    has_more = True
+    while has_more:
+        part, has_more = await _next_part(request)
+        yield part
+
+
+async def _next_part(request: Request) -> tuple[bytes, bool]:
+    """Return the next part of the body, and whether there are more."""
+    message = await request.receive()
+    if message["type"] == "http.disconnect":
+        raise GoneError
+    return message.get("body", b""), message.get("more_body", False)
 
 
 @asynccontextmanager
@@ -108,11 +114,12 @@ async def in_time(seconds: float) -> AsyncIterator[None]:
         raise Refusal(408, "slow", f"the body did not come within {seconds:g} seconds") from None
 
 
-def answer(value: Any, *, status: int = 200) -> Response:  # Any: whatever JSON can say
+def answer(request: Request, value: Any, *, status: int = 200) -> Response:  # Any: whatever JSON can say
     """Return an answer of JSON."""
-    return raw_answer(json_bytes(value), status=status)
+    return raw_answer(request, json_bytes(value), status=status)
 
 
-def raw_answer(body: bytes, *, status: int = 200) -> Response:
-    """Return an answer that is JSON already."""
+def raw_answer(request: Request, body: bytes, *, status: int = 200) -> Response:
+    """Return an answer that is JSON already; 413 where it is too long."""
+    check_length(len(body), limits(request).answer_bytes)
     return Response(body, status_code=status, media_type=JSON_TYPE)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 MOST_HITS, MOST_EXPLAINED, MOST_SHORTLISTED = 1_000, 100, 10_000
 MOST_TEXTS, MOST_HITS_IN_ALL = 100, 10_000
-MOST_DOCUMENTS, MOST_DELETED, MOST_GOT = 1_000, 10_000, 100
+MOST_DOCUMENTS, MOST_DELETED, MOST_GOT, MOST_SAMPLED = 1_000, 10_000, 100, 1_000
 QUERY_CHARACTERS, FILTER_CHARACTERS, ID_CHARACTERS = 10_000, 10_000, 1_000
 TEXT_CHARACTERS = 10_000_000  # the longest text that a collection takes
 USUAL_CHARACTERS = 500
@@ -130,3 +130,11 @@ class DeleteAsk(Ask):
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["new-1"]}, {"where": "year < 2020"}]})
     ids: list[Identity] | None = Field(None, min_length=1, max_length=MOST_DELETED)
     where: Where | None = None
+
+
+class ListsAsk(Ask):
+    """How good fast searches should be."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"k": 10, "recall": 0.99}]})
+    k: int = Field(10, ge=1, le=MOST_HITS, description="For which the recall is measured.")
+    recall: float = Field(0.99, gt=0, le=1, description="The share of the exact answer that should be found.")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from snuh.server.metrics import Metrics
+from snuh.server.proxies import Proxies
 from snuh.server.rate import Rate
 from snuh.server.refusals import Refusal
 from snuh.server.settings import Settings
@@ -44,6 +45,7 @@ class Guard:
     def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
         self._rate = Rate(settings.limits.rate, clock=time.monotonic)
+        self._proxies = Proxies(settings.proxies)
         self._names = LOCAL_NAMES | {settings.host} if settings.is_loopback else None  # None: any
         self._open_right = "read" if settings.is_read_only else "write"
 
@@ -77,11 +79,11 @@ class Guard:
 
     def _check(self, scope: Message) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        host = headers.get(b"host", b"").decode("latin-1")
-        self._check_host(host)
-        self._check_site(headers, host, scope["path"])
-        address = scope["client"][0] if scope.get("client") else ""
-        if not _is_page(scope["path"]) and (wait := self._rate.wait_of(address)):
+        sender = self._proxies.sender_of(scope["client"][0] if scope.get("client") else "", headers)
+        if not sender.is_passed_on:
+            self._check_host(sender.host)
+        self._check_site(headers, sender.host, scope["path"])
+        if not _is_page(scope["path"]) and (wait := self._rate.wait_of(sender.address)):
             refusal = Refusal(429, "rate", f"too many requests: come again in {wait} s")
             refusal.headers["retry-after"] = str(wait)
             raise refusal

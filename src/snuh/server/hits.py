@@ -12,13 +12,16 @@ from snuh.explain import Explanation, WordShare, explain, marked
 from snuh.model import Model
 from snuh.search import Hit, unknown_words
 from snuh.server.asks import SearchAsk, SimilarAsk
+from snuh.server.refusals import Refusal, check_length
 from snuh.server.writing import json_bytes
 
 Json: TypeAlias = dict[str, Any]  # Any: whatever JSON can say
 SNIPPET, WHOLE = 160, 2_000  # characters of fragments
 
 
-def answer_texts(collection: Collection, asks: Sequence[SearchAsk]) -> list[bytes | Exception]:
+def answer_texts(
+    collection: Collection, asks: Sequence[SearchAsk], *, most_bytes: int
+) -> list[bytes | Exception]:
     """Answer searches for texts; those that ask alike are searched for at once."""
     alike: dict[tuple[Any, ...], list[int]] = {}
     for number, ask in enumerate(asks):
@@ -34,13 +37,18 @@ def answer_texts(collection: Collection, asks: Sequence[SearchAsk]) -> list[byte
             continue
         bits = collection.model.bits
         for number, text, hits in zip(numbers, texts, found, strict=True):
-            answers[number] = (
-                unknown_words(text) if hits is None else search_to_json(bits, asks[number], hits)
-            )
+            try:
+                answers[number] = (
+                    unknown_words(text)
+                    if hits is None
+                    else search_to_json(bits, asks[number], hits, most_bytes=most_bytes)
+                )
+            except Refusal as refusal:
+                answers[number] = refusal
     return answers
 
 
-def answer_explained(collection: Collection, ask: SearchAsk | SimilarAsk) -> bytes:
+def answer_explained(collection: Collection, ask: SearchAsk | SimilarAsk, *, most_bytes: int) -> bytes:
     """Answer one search, for a text or a document, and tell why where that is asked for."""
     if ask.id is not None:
         hits = collection.similar(ask.id, **ask.search_options)
@@ -50,7 +58,7 @@ def answer_explained(collection: Collection, ask: SearchAsk | SimilarAsk) -> byt
         hits = collection.search(text, **ask.search_options)
     model = collection.model
     reasons = [explain(model, text, hit.document.text) for hit in hits] if ask.explain else []
-    return search_to_json(model.bits, ask, hits, reasons)
+    return search_to_json(model.bits, ask, hits, reasons, most_bytes=most_bytes)
 
 
 def search_to_json(
@@ -58,9 +66,11 @@ def search_to_json(
     ask: SearchAsk | SimilarAsk,
     hits: Sequence[Hit],
     reasons: Sequence[Explanation] = (),
+    *,
+    most_bytes: int,
 ) -> bytes:
     """Return the answer to one search."""
-    rows = [hit_to_json(hit, ask.characters) for hit in hits]
+    rows = hits_to_json(hits, ask.characters, most_bytes=most_bytes)
     for row, hit, reason in zip(rows, hits, reasons, strict=False):
         row["fragments"] = _fragments(hit.document.text, reason.hit_words, SNIPPET)
         row["words"] = _shares(reason.hit_words)
@@ -69,8 +79,14 @@ def search_to_json(
     return json_bytes({"query": query, "id": ask.id, "bits": bits, "hits": rows})
 
 
-def hit_to_json(hit: Hit, characters: int | None) -> Json:
-    """Return a hit as plain values, with the beginning of its text."""
+def hits_to_json(hits: Sequence[Hit], characters: int | None, *, most_bytes: int) -> list[Json]:
+    """Return hits as plain values; Refusal where their texts alone are too long to be answered."""
+    rows = [_hit_to_json(hit, characters) for hit in hits]
+    check_length(sum(len(row["text"]) for row in rows), most_bytes)
+    return rows
+
+
+def _hit_to_json(hit: Hit, characters: int | None) -> Json:
     document = hit.document
     text = document.text
     return {

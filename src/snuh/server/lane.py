@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 from snuh.collection import Collection
@@ -17,7 +16,7 @@ Result = TypeVar("Result")
 class Lane:
     """Opens a collection, and does what it is given with it, one after the other."""
 
-    def __init__(self, folder: Path, *, most_waiting: int) -> None:
+    def __init__(self, folder: str, *, most_waiting: int) -> None:
         self.collection = Collection(folder)
         self.thread = ThreadPoolExecutor(1)
         self._waiting, self._most = 0, most_waiting

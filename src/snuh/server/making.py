@@ -1,21 +1,29 @@
-"""What takes long, in a process of its own: python -m snuh.server.making KIND FOLDER OUT LOCK OPTIONS."""
+"""What takes long, in a process of its own: python -m snuh.server.making KIND OUT LOCK SECONDS OPTIONS.
+
+It ends with its standard input, and after so many seconds.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from snuh.collection import Collection
+from snuh.collection.describing import fast_to_json
 from snuh.dedup import Duplicate, deduplicate
 from snuh.errors import InputError, SnuhError, suggest
+from snuh.server.parent import end_with_input
 from snuh.server.plane import place_codes
 from snuh.server.titles import title_of
 from snuh.storage import atomic_write, write_json
 
+ADDRESS = "SNUH_MAKING"  # the variable that names the collection: everyone may see the arguments of a process
 FORMAT_VERSION = 1
 MOST_POINTS = 10_000
 CLUSTERS, OF_EACH = 100, 100
@@ -54,17 +62,32 @@ def _described(collection: Collection, one: Duplicate) -> dict[str, Any]:
     return {**one.to_json(), "similarity": round(one.similarity, 6), "title": title}
 
 
-def make(kind: str, folder: Path, out: Path, options: dict[str, Any]) -> None:
+def make_lists(collection: Collection, **options: Any) -> dict[str, Any]:
+    """Prepare fast searches, as `snuh index` does."""
+    made = collection.make_lists(**options)
+    return {**fast_to_json(made), "words": made.words}
+
+
+KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "map": make_map,
+    "duplicates": make_duplicates,
+    "lists": make_lists,
+}
+
+
+def make(kind: str, address: str, out: Path, options: dict[str, Any]) -> None:
     """Write what was asked for as JSON, with the version of the collection that it was made of."""
-    with Collection(folder) as collection:
+    with Collection(address) as collection:
         stamp = {"format": FORMAT_VERSION, "version": collection.version()}
-        made = make_map(collection) if kind == "map" else make_duplicates(collection, **options)
+        made = KINDS[kind](collection, **options)
     with atomic_write(out) as beside:
         write_json(beside, {**stamp, **made})
 
 
-def main(kind: str, folder: str, out: str, lock: str, options: str) -> None:
+def main(kind: str, out: str, lock: str, seconds: str, options: str) -> None:
     """Make it, unless another process makes the same just now."""
+    end_with_input(EXIT_OTHER)
+    signal.alarm(int(seconds))
     os.nice(NICENESS)
     with open(lock, "w", encoding="utf-8") as held:
         try:
@@ -73,7 +96,7 @@ def main(kind: str, folder: str, out: str, lock: str, options: str) -> None:
             fcntl.flock(held, fcntl.LOCK_EX)  # it is made once the other one lets go
             return
         try:
-            make(kind, Path(folder), Path(out), json.loads(options))
+            make(kind, os.environ[ADDRESS], Path(out), json.loads(options))
         finally:
             Path(lock).unlink(missing_ok=True)  # whoever waits for it has it open
 

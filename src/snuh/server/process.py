@@ -52,6 +52,7 @@ def run(settings: Settings, listening: socket.socket, *, on_ready: Callable[[], 
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # the guard reads them, where it was told whose
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )

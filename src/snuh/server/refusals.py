@@ -8,6 +8,7 @@ from typing import Any
 from pydantic_core import ErrorDetails
 from starlette.responses import Response
 
+from snuh.addresses import shown
 from snuh.corpus.record import describe, quote
 from snuh.errors import CollectionError, ModelError, SnuhError, UnknownDocumentError
 from snuh.filters import FilterError
@@ -46,6 +47,12 @@ def too_large(sentence: str) -> Refusal:
     return Refusal(413, "too-large", sentence)
 
 
+def check_length(size: int, most: int) -> None:
+    """Refuse what takes too long an answer."""
+    if size > most:
+        raise too_large(f"the answer would have more than {most:,} bytes: ask for less at once")
+
+
 def unavailable(sentence: str) -> Refusal:
     """Refuse a request that may be answered later."""
     return Refusal(503, "unavailable", sentence)
@@ -55,7 +62,7 @@ def of_error(error: SnuhError, folders: Mapping[str, str]) -> Refusal:
     """Return what an error of the library is over HTTP, where folders go by their names."""
     sentence = str(error)
     for name, folder in folders.items():
-        sentence = sentence.replace(folder, name)
+        sentence = sentence.replace(shown(folder), name)
     if isinstance(error, FilterError):
         return Refusal(400, "filter", sentence, position=error.position)
     if isinstance(error, UnknownWordsError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from snuh.collection import Collection
@@ -15,13 +17,22 @@ from snuh.server.metrics import Metrics
 from snuh.server.settings import Limits
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A value, the version of the collection it was made of, and when."""
+
+    value: Any  # whatever was made
+    version: str
+    since: float
+
+
 class Served:
     """Searches, other readings and writing each have their own thread and connection to the store."""
 
-    def __init__(self, name: str, folder: Path, *, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, name: str, folder: str, *, limits: Limits, metrics: Metrics) -> None:
         self.name, self.folder = name, folder
-        self._metrics = metrics
-        self._remembered: dict[str, tuple[str, Any]] = {}  # a value, and the version it was made of
+        self.limits, self._metrics = limits, metrics
+        self._remembered: dict[str, _Kept] = {}
         self._lanes: list[Lane] = []
         try:
             for _ in range(3):
@@ -38,18 +49,19 @@ class Served:
 
     def _answer(self, asks: Sequence[SearchAsk]) -> list[Answer]:
         self._metrics.count_batch(len(asks))
-        return answer_texts(self._searching.collection, asks)
+        return answer_texts(self._searching.collection, asks, most_bytes=self.limits.answer_bytes)
 
-    async def remembered(self, name: str, make: Callable[[Collection], Any]) -> Any:  # Any: whatever is made
-        """Return what `make` makes of the collection, made anew only after a write."""
+    async def remembered(
+        self, name: str, make: Callable[[Collection], Any], *, seconds: float = math.inf
+    ) -> Any:  # Any: whatever is made
+        """Return what `make` makes of the collection, made anew after a write, or after some seconds."""
 
         def work(collection: Collection) -> Any:
-            version = collection.version()
+            version, now = collection.version(), time.monotonic()
             kept = self._remembered.get(name)
-            if kept is None or kept[0] != version:
-                kept = (version, make(collection))
-                self._remembered[name] = kept
-            return kept[1]
+            if kept is None or kept.version != version or now - kept.since > seconds:
+                kept = self._remembered[name] = _Kept(make(collection), version, now)
+            return kept.value
 
         return await self.reading.run(work)
 

@@ -8,6 +8,7 @@ import * as facts from "./facts.js";
 import * as map from "./map.js";
 import * as search from "./search.js";
 import { showDocument } from "./document.js";
+import { el } from "./dom.js";
 import { drawFrame, startTheme } from "./frame.js";
 import { listenToKeys } from "./keys.js";
 import { noSuchCollection, refusal } from "./notices.js";
@@ -33,7 +34,7 @@ async function load() {
   try {
     known = (await api.collections()).collections;
   } catch (error) {
-    main.replaceChildren(refusal(error, load));
+    instead(refusal(error, load));
     return;
   } finally {
     main.removeAttribute("aria-busy");
@@ -51,7 +52,7 @@ function show() {
   drawFrame(known, state);
   if (!collection) {
     leave();
-    main.replaceChildren(noSuchCollection(state.collection, known));
+    instead(noSuchCollection(state.collection, known));
     return;
   }
   if (shown.collection !== state.collection || shown.view !== state.view) {
@@ -63,6 +64,12 @@ function show() {
   }
   shown.update(state);
   showDocument(collection, state);
+}
+
+/** Show a notice where a view would be, with a heading for those who go by headings. */
+function instead(notice) {
+  main.className = "";
+  main.replaceChildren(el("h1", { class: "hidden" }, "snuh"), notice);
 }
 
 function leave() {

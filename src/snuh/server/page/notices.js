@@ -40,7 +40,8 @@ export function refusal(error, again) {
   const actions = [button("Try again", again)];
   if (error.kind === "token")
     actions.unshift(button("Enter the token", () => askForToken({ onToken: again })));
-  const box = notice(title, sentence(error.message), { kind: "trouble", actions });
+  const reason = error.kind === "token" ? "This server answers those who have one." : error.message;
+  const box = notice(title, sentence(reason), { kind: "trouble", actions });
   box.dataset.kind = error.kind ?? "other";
   if (error.kind === "gone" || error.kind === "rate") waitAndRetry(box, error, again);
   return box;

@@ -31,7 +31,11 @@ export function mount(root, collection) {
   });
   const order = el(
     "select",
-    { id: "order", on: { change: () => address.go(address.changed({ order: order.value, open: null })) } },
+    {
+      id: "order",
+      aria: { label: "Order" }, // a phone has no room for the other label
+      on: { change: () => address.go(address.changed({ order: order.value, open: null })) },
+    },
     ORDERS.map(([value, name]) => el("option", { value }, name)),
   );
   const tools = el("div", { class: "results-tools" }, el("label", { for: "order" }, "Order"), order, toggle);

@@ -28,12 +28,12 @@ def body_of(kind: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-def other_content(kind: str) -> Responses:
+def other_content(kind: str, **schema: str) -> Responses:
     """Describe an answer that is no JSON."""
-    return {200: {"description": "Done.", "content": {kind: {"schema": {"type": "string"}}}}}
+    return {200: {"description": "Done.", "content": {kind: {"schema": {"type": "string", **schema}}}}}
 
 
-def answers(kind: type[BaseModel] | None, *, others: tuple[int, ...] = (400, 404, 503)) -> Responses:
+def answers(kind: type[BaseModel] | None, *, others: tuple[int, ...] = (400, 404, 413, 503)) -> Responses:
     """Describe the answer and the refusals of a route."""
     good: Responses = {} if kind is None else {200: {"model": kind, "description": "Done."}}
     refusals = {*others, 401, 403, 421, 429}
@@ -48,7 +48,7 @@ MEANINGS = {
     403: "This is not allowed.",
     404: "There is no such collection or document.",
     408: "The body took too long.",
-    413: "The body is too large.",
+    413: "The body, or the answer, is too large.",
     415: "The body does not say that it is JSON.",
     421: "The server has another name.",
     422: "The model knows no word of the text.",

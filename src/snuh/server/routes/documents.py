@@ -9,9 +9,10 @@ from fastapi import APIRouter, Query, Request, Response
 from snuh.collection import Added, Collection
 from snuh.corpus import Document
 from snuh.server.answers import AddAnswer, DeleteAnswer, DocumentsAnswer
-from snuh.server.asking import answer, check_one_of, read_ask, served, served_for_writing
+from snuh.server.asking import answer, check_one_of, limits, read_ask, served, served_for_writing
 from snuh.server.asks import ID_CHARACTERS, MOST_GOT, AddAsk, DeleteAsk
 from snuh.server.hits import Json
+from snuh.server.refusals import check_length
 from snuh.server.routes.describing import WITH_BODY, answers, body_of
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["documents"])
@@ -25,11 +26,17 @@ Ids = Annotated[
 @router.get("/documents", summary="Get documents by their ids", responses=answers(DocumentsAnswer))
 async def get(request: Request, name: str, id: Ids) -> Response:
     """All of them, or 404 where one is unknown."""
+    most_bytes = limits(request).answer_bytes
 
     def work(collection: Collection) -> Json:
-        return {"documents": [document_to_json(collection.get(identity)) for identity in id]}
+        documents, length = [], 0
+        for identity in id:
+            documents.append(document_to_json(collection.get(identity)))
+            length += len(documents[-1]["text"])
+            check_length(length, most_bytes)
+        return {"documents": documents}
 
-    return answer(await served(request, name).reading.run(work))
+    return answer(request, await served(request, name).reading.run(work))
 
 
 @router.post(
@@ -49,7 +56,7 @@ async def add(request: Request, name: str) -> Response:
 
     told = await collection.writing.run(work)
     request.app.state.metrics.count_written(name, told["inserted"] + told["replaced"])
-    return answer(told)
+    return answer(request, told)
 
 
 @router.post(
@@ -70,7 +77,7 @@ async def delete(request: Request, name: str) -> Response:
 
     told = await collection.writing.run(work)
     request.app.state.metrics.count_written(name, told["deleted"])
-    return answer(told)
+    return answer(request, told)
 
 
 def document_to_json(document: Document) -> Json:

@@ -1,4 +1,4 @@
-"""What a collection looks like: its bits in words, its duplicates, its map."""
+"""What a collection looks like: its bits in words, its duplicates, its map; and lists for fast searches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from fastapi import APIRouter, Query, Request, Response
 from snuh.collection import Collection
 from snuh.duplicates import USUAL_THRESHOLD
 from snuh.explain import bit_meanings
-from snuh.server.answers import BitsAnswer, DuplicatesAnswer, MakingAnswer, MapAnswer
-from snuh.server.asking import answer, raw_answer, served
+from snuh.server.answers import BitsAnswer, DuplicatesAnswer, ListsAnswer, MakingAnswer, MapAnswer
+from snuh.server.asking import answer, raw_answer, read_ask, served, served_for_writing
+from snuh.server.asks import ListsAsk
 from snuh.server.hits import Json
-from snuh.server.jobs import Jobs
-from snuh.server.routes.describing import Responses, answers
+from snuh.server.jobs import Jobs, Kind
+from snuh.server.routes.describing import WITH_BODY, Responses, answers, body_of
+from snuh.server.served import Served
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["insight"])
 
@@ -30,7 +32,7 @@ async def bits(request: Request, name: str, words: Annotated[int, Query(ge=1, le
         meanings = [asdict(meaning) for meaning in bit_meanings(model, words=words)]
         return {"method": model.method, "bits": model.bits, "meanings": meanings}
 
-    return answer(await served(request, name).remembered(f"bits {words}", make))
+    return answer(request, await served(request, name).remembered(f"bits {words}", make))
 
 
 @router.get(
@@ -57,16 +59,29 @@ async def duplicates(
         "target": target,
         "keep": keep,
     }
-    jobs: Jobs = request.app.state.jobs
-    made = await served(request, name).reading.run(
-        lambda collection: jobs.get("duplicates", collection, options)
-    )
-    return raw_answer(made.body, status=made.status)
+    return await _made(request, served(request, name), "duplicates", options)
 
 
 @router.get("/map", summary="Place documents in the plane", responses=answers(MapAnswer) | MAKING)
 async def plane(request: Request, name: str) -> Response:
     """Made once by a process of its own, and kept: 202 until it is done."""
+    return await _made(request, served(request, name), "map", {})
+
+
+@router.post(
+    "/lists",
+    summary="Prepare fast searches",
+    responses=answers(ListsAnswer, others=WITH_BODY) | MAKING,
+    openapi_extra=body_of(ListsAsk),
+)
+async def lists(request: Request, name: str) -> Response:
+    """As "snuh index", by a process of its own: 202 until it is done, then once more the same to be told."""
+    collection = served_for_writing(request, name)
+    ask = await read_ask(request, ListsAsk)
+    return await _made(request, collection, "lists", ask.model_dump())
+
+
+async def _made(request: Request, collection: Served, kind: Kind, options: Json) -> Response:
     jobs: Jobs = request.app.state.jobs
-    made = await served(request, name).reading.run(lambda collection: jobs.get("map", collection))
-    return raw_answer(made.body, status=made.status)
+    made = await collection.reading.run(lambda opened: jobs.get(kind, opened, options))
+    return raw_answer(request, made.body, status=made.status)

@@ -60,7 +60,7 @@ async def upload(request: Request, name: str) -> Response:
         raise _with_count(refusal, total) from refusal
     finally:
         request.app.state.metrics.count_written(name, total.inserted + total.replaced)
-    return answer(await collection.reading.run(lambda opened: added_to_json(total, opened)))
+    return answer(request, await collection.reading.run(lambda opened: added_to_json(total, opened)))
 
 
 @router.get(

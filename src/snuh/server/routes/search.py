@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
@@ -9,7 +11,7 @@ from snuh.collection import Collection
 from snuh.errors import InputError
 from snuh.search import Hit
 from snuh.server.answers import BatchAnswer, EncodeAnswer, ExplainAnswer, SearchAnswer
-from snuh.server.asking import answer, check_one_of, raw_answer, read_ask, served
+from snuh.server.asking import answer, check_one_of, limits, raw_answer, read_ask, served
 from snuh.server.asks import (
     MOST_EXPLAINED,
     MOST_HITS_IN_ALL,
@@ -19,9 +21,10 @@ from snuh.server.asks import (
     SearchAsk,
     SimilarAsk,
 )
-from snuh.server.hits import Json, answer_explained, explanation_to_json, hit_to_json
+from snuh.server.hits import Json, answer_explained, explanation_to_json, hits_to_json
 from snuh.server.refusals import invalid
 from snuh.server.routes.describing import WITH_BODY, answers, body_of
+from snuh.server.served import Served
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["search"])
 
@@ -39,8 +42,8 @@ async def search(request: Request, name: str) -> Response:
     _check_explained(ask)
     collection = served(request, name)
     if ask.id is None and not ask.explain:
-        return raw_answer(await collection.search(ask))
-    return raw_answer(await collection.reading.run(lambda opened: answer_explained(opened, ask)))
+        return raw_answer(request, await collection.search(ask))
+    return raw_answer(request, await _explained(collection, ask))
 
 
 @router.post(
@@ -53,8 +56,7 @@ async def similar(request: Request, name: str) -> Response:
     """The document itself is left out."""
     ask = await read_ask(request, SimilarAsk)
     _check_explained(ask)
-    lane = served(request, name).reading
-    return raw_answer(await lane.run(lambda opened: answer_explained(opened, ask)))
+    return raw_answer(request, await _explained(served(request, name), ask))
 
 
 @router.post(
@@ -71,14 +73,17 @@ async def search_batch(request: Request, name: str) -> Response:
     if count * ask.k > MOST_HITS_IN_ALL:
         raise invalid(f"{count:,} times {ask.k:,} hits are above the limit of {MOST_HITS_IN_ALL:,}")
 
+    most_bytes = limits(request).answer_bytes
+
     def work(collection: Collection) -> Json:
         found = _search_many(collection, ask)
-        rows = [
-            None if hits is None else [hit_to_json(hit, ask.characters) for hit in hits] for hits in found
-        ]
+        flat = iter(
+            hits_to_json([hit for hits in found for hit in hits or ()], ask.characters, most_bytes=most_bytes)
+        )
+        rows = [None if hits is None else list(islice(flat, len(hits))) for hits in found]
         return {"bits": collection.model.bits, "answers": [{"hits": hits} for hits in rows]}
 
-    return answer(await served(request, name).reading.run(work))
+    return answer(request, await served(request, name).reading.run(work))
 
 
 @router.post(
@@ -96,7 +101,7 @@ async def explain(request: Request, name: str) -> Response:
         query = ask.text if ask.query_id is None else collection.get(ask.query_id).text
         return explanation_to_json(collection.model, query or "", collection.get(ask.id).text)
 
-    return answer(await served(request, name).reading.run(work))
+    return answer(request, await served(request, name).reading.run(work))
 
 
 @router.post(
@@ -121,7 +126,12 @@ async def encode(request: Request, name: str) -> Response:
             "codes": [code if one else None for code, one in zip(codes, known, strict=True)],
         }
 
-    return answer(await served(request, name).reading.run(work))
+    return answer(request, await served(request, name).reading.run(work))
+
+
+async def _explained(collection: Served, ask: SearchAsk | SimilarAsk) -> bytes:
+    most_bytes = collection.limits.answer_bytes
+    return await collection.reading.run(lambda opened: answer_explained(opened, ask, most_bytes=most_bytes))
 
 
 def _check_explained(ask: SearchAsk | SimilarAsk) -> None:

@@ -18,9 +18,9 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @router.get("/health", summary="Tell that the server answers", responses=answers(StatusAnswer, others=()))
-async def health() -> Response:
+async def health(request: Request) -> Response:
     """200 as long as the server answers at all."""
-    return answer({"status": "ok"})
+    return answer(request, {"status": "ok"})
 
 
 @router.get(
@@ -35,8 +35,8 @@ async def ready(request: Request) -> Response:
         try:
             await collection.reading.run(lambda opened: opened.version())
         except SnuhError as error:
-            return of_error(error, {name: str(collection.folder)}).response()
-    return answer({"status": "ready"})
+            return of_error(error, {name: collection.folder}).response()
+    return answer(request, {"status": "ready"})
 
 
 @router.get(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from snuh.collection.folder import drop_other_models, keep_model, load_model
-from snuh.collection.store import Store, Write
+from snuh.collection.local.folder import drop_other_models, keep_model, load_model
+from snuh.collection.local.store import Store, Write
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
-from snuh.errors import CollectionError, InputError, ModelError
+from snuh.errors import CollectionError, ModelError
 from snuh.model import Model
 
 BATCH_DOCUMENTS = 5_000
@@ -22,8 +22,6 @@ def rehash(
 
     Others may search and write meanwhile. A stop at any point leaves the old codes in use.
     """
-    if model.features is None:
-        raise InputError("a collection needs a model of texts, this one was trained on a matrix of features")
     # In one write: nobody can begin to use a model that is dropped here, or drop the one that is kept.
     with store.writing() as write:
         fingerprint = keep_model(folder, model)
@@ -38,7 +36,7 @@ def rehash(
             _put(write, batch, model)
         last = batch[-1][0]
         if progress is not None:
-            progress(min(1.0, last / max(1, end)))
+            progress(min(1.0, last / max(1, end - 1)))
     with store.writing() as write:
         _check_turn(write, token)
         if not store.remembers(start, started):

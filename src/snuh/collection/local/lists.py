@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from snuh.clusters import Clusters, choose_probes
 from snuh.clusters.majority import nearest_centres
+from snuh.collection.results import Fast
 from snuh.collection.rows import CodeRows
 from snuh.errors import InputError
 from snuh.storage import atomic_write, load_arrays, save_arrays
@@ -34,11 +35,15 @@ class FastLists:
     recall: float  # share of the exact answer found
     documents: int  # there were then
 
+    def facts(self) -> Fast:
+        """Return what is worth telling of them."""
+        count = len(self.clusters.centres)
+        words = f"{self.probes:,} of {count:,} lists are read"
+        return Fast({"lists": count, "read": self.probes}, words, self.k, self.recall, self.documents)
+
 
 def make_lists(codes: NDArray[np.uint8], *, k: int, recall: float) -> FastLists:
     """Cluster codes and choose how many lists to read for the wanted recall at k."""
-    if k < 1 or not 0 < recall <= 1:
-        raise InputError(f"expected k of at least 1 and a recall above 0 and at most 1, got {k} and {recall}")
     clusters = Clusters.build(codes)
     probes, reached = choose_probes(clusters, codes, k=k, wanted=recall)
     return FastLists(clusters, probes, k, reached, len(codes))

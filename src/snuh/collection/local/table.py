@@ -6,30 +6,24 @@ documents are gone; and `tail`, with the documents that came or changed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.codefile import CODES_FILE, Stamp, read_code_file, write_code_file
-from snuh.collection.fast import LISTS_FILE, FastLists, make_lists, move_lists, read_lists, write_lists
+from snuh.collection.backend import Place
+from snuh.collection.local.codefile import CODES_FILE, Stamp, read_code_file, write_code_file
+from snuh.collection.local.lists import LISTS_FILE, FastLists, make_lists, move_lists, read_lists, write_lists
+from snuh.collection.local.store import State, Store
 from snuh.collection.rows import CodeRows
-from snuh.collection.store import State, Store
 from snuh.errors import InputError
 from snuh.index import scan_many
 
 FEWEST_CHANGES, CHANGED_SHARE = 20_000, 0.05  # from which the file is written anew
 REMEMBERED_MASKS = 4
 MOST_WRITES = 50_000  # half of what the store remembers
-
-
-class Place(NamedTuple):
-    """A document found, and how far from the query."""
-
-    distance: int
-    seq: int
 
 
 class Masks(NamedTuple):
@@ -52,6 +46,7 @@ class CodeTable:
             self._take(found.rows)
             self.stamp = found.stamp
         self._file_stamp = self.stamp
+        self._lists_changed = _changed(self.path.with_name(LISTS_FILE))
 
     def _take(self, base: CodeRows) -> None:
         self.base = base
@@ -69,6 +64,7 @@ class CodeTable:
 
     def refresh(self, store: Store, state: State) -> None:
         """Read from the store what this table does not have yet."""
+        self._follow_lists(store, state)
         if self.stamp is not None and self.stamp.token == state.token:
             return
         self._masks.clear()
@@ -114,12 +110,21 @@ class CodeTable:
         changes = gone + len(self.tail.seqs)
         return changes > max(FEWEST_CHANGES, CHANGED_SHARE * len(self.base.seqs))
 
+    def _follow_lists(self, store: Store, state: State) -> None:
+        """Let go of lists that another process has made anew, and take up the code file they are for."""
+        changed = _changed(self.path.with_name(LISTS_FILE))
+        if changed != self._lists_changed:
+            self._lists_changed, self._lists = changed, None
+            self.adopt(store, state)
+
     def adopt(self, store: Store, state: State) -> None:
         """Take up what another process has written to the code file since, and its lists with it."""
         found = read_code_file(self.path, width=self.width)
-        if found is None or found.stamp == self._file_stamp or found.stamp.write > state.write:
+        if found is None or found.stamp == self._file_stamp:
             return
-        if store.remembers(found.stamp.write, found.stamp.token):
+        if found.stamp.write > state.write:
+            self._lists_changed = None  # to be looked at again by whoever sees that write
+        elif store.remembers(found.stamp.write, found.stamp.token):
             self._take(found.rows)
             self.stamp = self._file_stamp = found.stamp
             self.refresh(store, state)
@@ -157,7 +162,9 @@ class CodeTable:
         if self._file_stamp is None:
             raise InputError("a table without a code file has no place for lists: call save first")
         self._lists = lists
-        write_lists(self.path.with_name(LISTS_FILE), lists, token=self._file_stamp.token)
+        path = self.path.with_name(LISTS_FILE)
+        write_lists(path, lists, token=self._file_stamp.token)
+        self._lists_changed = _changed(path)
 
     # Looking things up
 
@@ -175,30 +182,18 @@ class CodeTable:
         order = np.argsort(seqs, kind="stable")
         return CodeRows(seqs[order], codes[order])
 
-    def code_of(self, seq: int) -> NDArray[np.uint8] | None:
-        """Return the code of a document (bytes,); None where it has none."""
-        wanted = np.array([seq])
-        for part, alive in ((self.tail, None), (self.base, self.alive)):
-            rows = _rows_of(part.seqs, wanted)
-            if len(rows) and (alive is None or alive[rows[0]]):
-                code: NDArray[np.uint8] = part.codes[rows[0]]
-                return code
-        return None
-
-    def codes_of(self, seqs: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the codes of documents that all have one, (documents, bytes)."""
-        codes = np.empty((len(seqs), self.width), dtype=np.uint8)
-        for part in (self.base, self.tail):  # what is in both has changed, and the tail is right
-            places = np.minimum(np.searchsorted(part.seqs, seqs), max(0, len(part.seqs) - 1))
-            here = part.seqs[places] == seqs if len(part.seqs) else np.zeros(len(seqs), dtype=bool)
-            codes[here] = part.codes[places[here]]
-        return codes
-
-    def sample(self, most: int) -> NDArray[np.uint8]:
-        """Return about `most` codes from all over the table."""
-        step = max(1, len(self) // most)
-        base = self.base.codes[::step] if self.alive is None else self.base.codes[::step][self.alive[::step]]
-        return np.concatenate([base, self.tail.codes[::step]])
+    def codes_of(self, seqs: Sequence[int]) -> CodeRows:
+        """Return the codes that these documents have, by seq."""
+        wanted = np.unique(np.asarray(seqs, dtype=np.int64))
+        base, tail = _rows_of(self.base.seqs, wanted), _rows_of(self.tail.seqs, wanted)
+        if self.alive is not None:
+            base = base[self.alive[base]]
+        if not len(tail):
+            return CodeRows(self.base.seqs[base], self.base.codes[base])
+        found = np.concatenate([self.base.seqs[base], self.tail.seqs[tail]])
+        order = np.argsort(found)
+        codes = np.concatenate([self.base.codes[base], self.tail.codes[tail]])
+        return CodeRows(found[order], codes[order])
 
     def masks(self, name: str, allowed: Callable[[], NDArray[np.int64]]) -> Masks:
         """Return masks that let through what `allowed` returns, seqs in ascending order.
@@ -235,6 +230,8 @@ class CodeTable:
         found: list[list[Place]] = [[] for _ in queries]
         masks = masks or Masks(self.alive, None)
         for part, mask in ((self.base, masks.base), (self.tail, masks.tail)):
+            if not len(part.seqs):  # as the tail is most of the time
+                continue
             if lists is not None and part is self.base:
                 look, probes = lists.clusters.search, lists.probes
                 centres = scan_many(queries, lists.clusters.centres, k=probes)
@@ -249,6 +246,14 @@ class CodeTable:
             for places, hits in zip(found, answers, strict=True):
                 places += map(Place, hits.distances.tolist(), part.seqs[hits.rows].tolist())
         return [sorted(places)[:k] for places in found]
+
+
+def _changed(path: Path) -> int | None:
+    """Return when a file was last written; None where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def _mask(seqs: NDArray[np.int64], allowed: NDArray[np.int64]) -> NDArray[np.bool_]:

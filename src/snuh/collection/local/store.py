@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.connection import Connection, reported
+from snuh.collection import backend
+from snuh.collection.backend import NewDocument
+from snuh.collection.columns import is_storable, to_columns, to_document
+from snuh.collection.local.connection import Connection, reported
+from snuh.collection.local.schema import NEXT_CODES, STORE_VERSION, TABLES
 from snuh.collection.results import Added
 from snuh.collection.rows import CodeRows
-from snuh.collection.schema import NEXT_CODES, STORE_VERSION, TABLES
 from snuh.corpus import Document
-from snuh.errors import CollectionError, InputError
+from snuh.errors import CollectionError
 from snuh.filters import Filter, SqlColumns, to_sql
 
 STORE_FILE = "store.sqlite"
@@ -32,23 +35,11 @@ COLUMNS = SqlColumns(id="d.id", split="d.split", labels="d.labels", metadata="d.
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class State(backend.State):
     """What a collection is at one moment."""
 
-    model: str  # fingerprint
-    bits: int
     write: int  # number of the last write
-    token: str  # of the last write
-    next_seq: int
     rehash: str | None  # token of the rehash under way, or of one that was interrupted
-
-
-@dataclass(frozen=True, slots=True)
-class NewDocument:
-    """A document to store with its code; None where the model knows none of its words."""
-
-    document: Document
-    code: bytes | None
 
 
 class Store:
@@ -170,7 +161,7 @@ class Store:
 
     def seq_of(self, identity: str) -> int | None:
         """Return the seq of an id."""
-        if not _is_storable(identity):
+        if not is_storable(identity):
             return None
         with self._connection.reading() as connection:
             row = connection.execute("SELECT seq FROM documents WHERE id = ?", (identity,)).fetchone()
@@ -188,7 +179,7 @@ class Store:
 
     def ids_near(self, identity: str, *, most: int) -> list[str]:
         """Return the ids that come before and after one in the order of ids, for a suggestion."""
-        if not _is_storable(identity):
+        if not is_storable(identity):
             return []
         queries = (
             "SELECT id FROM documents WHERE id >= ? ORDER BY id LIMIT ?",
@@ -239,7 +230,7 @@ class Write:
             raise CollectionError(
                 f"this collection holds {self.state.bits}-bit codes, these are of another model"
             )
-        columns = {identity: _columns(one.document) for identity, one in by_id.items()}
+        columns = {identity: to_columns(one.document) for identity, one in by_id.items()}
         known = self._seqs_of(list(by_id))
         documents, codes, gone = [], [], []
         for identity, one in by_id.items():
@@ -325,12 +316,11 @@ class Write:
         return bool(count > MOST_CHANGES)
 
 
-_decode = json.JSONDecoder().raw_decode  # what was written here has nothing around it to look at
 _DOCUMENTS = "SELECT d.seq, d.id, d.split, d.labels, d.metadata, d.text FROM documents d"
 
 
 def _state(connection: sqlite3.Connection) -> State:
-    row = connection.execute("SELECT model, bits, write, token, next_seq, rehash FROM state").fetchone()
+    row = connection.execute("SELECT model, bits, token, next_seq, write, rehash FROM state").fetchone()
     if row is None:
         raise CollectionError("the store has lost its state: restore the folder from a copy")
     return State(*row)
@@ -340,31 +330,8 @@ def _condition(where: Filter | None) -> tuple[str, list[Any]]:
     return ("1", []) if where is None else to_sql(where, columns=COLUMNS)
 
 
-def _columns(document: Document) -> tuple[Any, ...]:
-    try:
-        labels = json.dumps(document.labels, ensure_ascii=False)
-        metadata = json.dumps(document.metadata, ensure_ascii=False, allow_nan=False)
-        for text in (document.id, document.text, document.split or "", labels, metadata):
-            text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"the document {document.id!r} cannot be stored: {error}") from error
-    return document.id, document.split, labels, metadata, document.text
-
-
-def _is_storable(text: str) -> bool:
-    """Tell whether a text has no half of a surrogate pair, which has no bytes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _document(row: tuple[Any, ...]) -> Document:
-    _, identity, split, labels, metadata, text = row
-    # Most documents of many collections have neither, and reading JSON takes longer than all the rest.
-    named = tuple(_decode(labels)[0]) if labels != "[]" else ()
-    return Document(identity, text, named, split, _decode(metadata)[0] if metadata != "{}" else {})
+    return to_document(*row[1:])
 
 
 def _integers(rows: sqlite3.Cursor) -> NDArray[np.int64]:

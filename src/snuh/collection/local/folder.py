@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from snuh.collection.store import STORE_FILE, Store
+from snuh.collection.fingerprints import check_takes_texts, fingerprint_of, is_fingerprint
+from snuh.collection.local.store import STORE_FILE, Store
 from snuh.errors import CollectionError, InputError, ModelError
 from snuh.model import Model, load
 from snuh.storage import (
-    ENCODER_FILE,
-    VOCABULARY_FILE,
     atomic_write,
-    dump_json,
     read_json,
     reporting_as_input_error,
-    sha256,
     write_json,
 )
 
 MANIFEST_FILE, MODELS_FOLDER = "collection.json", "models"
 FORMAT, VERSION = "snuh-collection", 1
-FINGERPRINT_LENGTH = 16
 
 
 def is_collection(folder: Path | str) -> bool:
@@ -69,19 +66,20 @@ def _exists(folder: Path) -> bool:
         raise InputError(f"cannot read {str(folder)[:100]}: {error.strerror or error}") from error
 
 
-def make_folder(folder: Path, model: Model) -> None:
-    """Make an empty collection: until its manifest is there, which comes last, it is none.
+@contextmanager
+def making_folder(folder: Path, model: Model) -> Iterator[Path]:
+    """Make an empty collection, and give it to be filled: its manifest, which makes it one, comes last.
 
     Where there is no folder yet, it is made beside its place and moved there.
     """
     check_free(folder)
-    if model.features is None:
-        raise InputError("a collection needs a model of texts, this one was trained on a matrix of features")
+    check_takes_texts(model)
     target = folder.resolve()
     with reporting_as_input_error(folder):
         if target.exists():  # a prepared folder, perhaps a mounted one, stays the folder that it is
             try:
-                _fill(target, model)
+                with _filling(target, model):
+                    yield target
             except BaseException:
                 _empty(target)
                 raise
@@ -90,16 +88,19 @@ def make_folder(folder: Path, model: Model) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         beside.mkdir()
         try:
-            _fill(beside, model)
+            with _filling(beside, model):
+                yield beside
             os.rename(beside, target)
             _flush_folder(target.parent)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
 
-def _fill(folder: Path, model: Model) -> None:
+@contextmanager
+def _filling(folder: Path, model: Model) -> Iterator[None]:
     fingerprint = keep_model(folder, model)
     Store.create(folder, model=fingerprint, bits=model.bits)
+    yield
     with atomic_write(folder / MANIFEST_FILE) as manifest:
         write_json(manifest, {"format": FORMAT, "format_version": VERSION}, indent=2)
     _flush_folder(folder)
@@ -119,10 +120,7 @@ def keep_model(folder: Path, model: Model) -> str:
     try:
         model.save(beside)
         _flush_folder(beside)
-        digest = hashlib.sha256(dump_json(model.encoder.meta()).encode())
-        for name in (ENCODER_FILE, VOCABULARY_FILE):
-            digest.update(sha256(beside / name).encode())
-        fingerprint = digest.hexdigest()[:FINGERPRINT_LENGTH]
+        fingerprint = fingerprint_of(model, beside)
         if not _is_whole(models / fingerprint):
             shutil.rmtree(models / fingerprint, ignore_errors=True)  # left by a removal that was stopped
             os.rename(beside, models / fingerprint)
@@ -142,7 +140,7 @@ def _is_whole(folder: Path) -> bool:
 
 def load_model(folder: Path, fingerprint: str) -> Model:
     """Load a model that the collection keeps."""
-    if len(fingerprint) != FINGERPRINT_LENGTH or not set(fingerprint) <= set("0123456789abcdef"):
+    if not is_fingerprint(fingerprint):
         raise CollectionError(f"{folder}: its store is damaged: restore the folder from a copy")
     try:
         return load(folder / MODELS_FOLDER / fingerprint)

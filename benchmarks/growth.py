@@ -1,0 +1,119 @@
+"""How each stage grows with the documents: seconds, CPU seconds and memory, and the exponent fitted to them.
+
+    SNUH_DATA=... python -m benchmarks.growth [--sizes 12500 25000 50000 100000] [--rounds 2]
+        [--stages read features LSA graph ...] [--plot growth.svg]
+
+Each stage of each size runs in a process of its own, after a warm-up on few documents. The sizes take turns
+in every round, and the least CPU time of the rounds counts: what else the machine does adds to the wall time,
+and less to the CPU time. The exponent is the slope of log CPU seconds over log documents. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.growth_plot import draw
+from benchmarks.growth_stages import BESIDE_DEFAULT, STAGES, write_documents
+from benchmarks.machine import facts
+
+SIZES = (12_500, 25_000, 50_000, 100_000)
+WARM_UP = 1_000
+LIMIT = 1.2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", default="arxiv100k")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), help="all by default")
+    parser.add_argument("--plot", type=Path, help="where to write the plot, as SVG")
+    parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.stage:
+        print(json.dumps(measure(chosen.stage, chosen.folder, chosen.sizes[0])))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for docs in (WARM_UP, *chosen.sizes):
+            write_documents(chosen.corpus, folder, docs)
+        for stage in chosen.stages:
+            in_process(stage, folder, WARM_UP)
+        runs = [
+            {"documents": docs, "stage": stage, **in_process(stage, folder, docs)}
+            for _ in range(chosen.rounds)
+            for docs in chosen.sizes
+            for stage in chosen.stages
+        ]
+    stages = {stage: summarize([run for run in runs if run["stage"] == stage]) for stage in chosen.stages}
+    over = [s for s in chosen.stages if s not in BESIDE_DEFAULT and stages[s]["exponent"] > LIMIT]
+    result = {
+        "corpus": chosen.corpus,
+        "rounds": chosen.rounds,
+        "stages": stages,
+        f"above {LIMIT} on the default path": over,
+        "machine": facts(),
+    }
+    print(json.dumps(result, indent=2))
+    if chosen.plot:
+        chosen.plot.write_text(draw(stages), encoding="utf-8")
+
+
+def in_process(stage: str, folder: Path, docs: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.growth", "--stage", stage, "--folder", str(folder)]
+    done = subprocess.run([*command, "--sizes", str(docs)], check=True, stdout=subprocess.PIPE, text=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    print(docs, stage, result, file=sys.stderr, flush=True)
+    return result
+
+
+def measure(stage: str, folder: Path, docs: int) -> dict[str, Any]:
+    """Run a stage on few documents to compile and import, then on all of them."""
+    prepare = STAGES[stage]
+    if docs > WARM_UP:
+        prepare(folder / str(WARM_UP))()
+    run = prepare(folder / str(docs))
+    cpu, start = cpu_seconds(), time.perf_counter()
+    found = run() or {}
+    return {
+        "seconds": round(time.perf_counter() - start, 3),
+        "cpu_seconds": round(cpu_seconds() - cpu, 3),
+        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        **found,
+    }
+
+
+def cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def summarize(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    sizes = sorted({run["documents"] for run in runs})
+    best = [min((r for r in runs if r["documents"] == n), key=lambda r: r["cpu_seconds"]) for n in sizes]
+    return {
+        "exponent": slope(sizes, [run["cpu_seconds"] for run in best]),
+        "memory_exponent": slope(sizes, [run["peak_megabytes"] for run in best]),
+        "by_documents": [{name: run[name] for name in run if name != "stage"} for run in best],
+    }
+
+
+def slope(sizes: list[int], values: list[float]) -> float:
+    return round(float(np.polyfit(np.log(sizes), np.log(np.maximum(values, 1e-3)), 1)[0]), 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""A collection in a folder: the store, and the table of codes that is kept up with it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.collection.backend import Place, even_places
+from snuh.collection.local.codefile import CODES_FILE
+from snuh.collection.local.folder import load_model
+from snuh.collection.local.rehash import rehash
+from snuh.collection.local.store import STORE_FILE, State, Store
+from snuh.collection.local.table import CodeTable
+from snuh.collection.results import Fast
+from snuh.collection.rows import CodeRows
+from snuh.errors import SnuhError
+from snuh.filters import Filter
+from snuh.model import Model
+
+logger = logging.getLogger(__name__)
+
+
+class LocalBackend(Store):
+    """The store, with searches."""
+
+    def __init__(self, folder: Path, *, timeout: float) -> None:
+        super().__init__(folder, timeout=timeout)
+        self.folder = folder
+        self._codes: CodeTable | None = None
+        self._codes_of = ""  # the model of the table
+        self._mine = threading.local()  # the state that this thread sees
+
+    @property
+    def name(self) -> str:
+        """The folder as it was given."""
+        return str(self.folder)
+
+    @contextmanager
+    def reading(self) -> Iterator[State]:
+        """See one state until the block ends; codes that were read in it are written beside the store."""
+        before = getattr(self._mine, "state", None)
+        with super().reading() as state:
+            self._mine.state = state
+            try:
+                yield state
+            finally:
+                self._mine.state = before
+            self._save(state)
+
+    def settle(self) -> None:
+        """Read what was written, so that the code file is there for the next process that opens it."""
+        try:
+            with self.reading():
+                self._table()
+        except SnuhError as error:  # what was written is written, and the next reader tries again
+            logger.warning("the codes could not be read back: %s", error)
+
+    def load_model(self, fingerprint: str) -> Model:
+        """Load a model that the folder keeps."""
+        return load_model(self.folder, fingerprint)
+
+    def rehash(self, model: Model, *, progress: Callable[[float], None] | None) -> None:
+        """Encode all documents with another model, beside the codes in use, and switch at once."""
+        rehash(self.folder, self, model, progress=progress)
+
+    # Codes
+
+    def find(
+        self, queries: NDArray[np.uint8], *, k: int, radius: int | None, where: Filter | None, fast: bool
+    ) -> list[list[Place]]:
+        """Scan the codes, or the lists of them that are near."""
+        table = self._table()
+        masks = None
+        if where is not None:
+            masks = table.masks(str(where), lambda: self.seqs_where(where))
+        lists = table.lists() if fast else None
+        if fast and lists is None:
+            logger.warning('all codes are read, there are no lists: make them with "snuh index"')
+        return table.scan(queries, k=k, radius=radius, masks=masks, lists=lists)
+
+    def codes_of(self, seqs: Sequence[int]) -> CodeRows:
+        """Return the codes that these documents have, by seq."""
+        return self._table().codes_of(seqs)
+
+    def sample_codes(self, most: int) -> CodeRows:
+        """Return codes evenly from all over the collection."""
+        rows = self._table().rows()
+        places = even_places(len(rows.seqs), most)
+        return CodeRows(rows.seqs[places], rows.codes[places])
+
+    def searchable(self) -> int:
+        """Return the number of documents that have a code."""
+        return len(self._table())
+
+    def make_fast(self, *, k: int, recall: float) -> Fast:
+        """Cluster the codes, and read as many lists as the recall at k needs."""
+        with self.reading():
+            table = self._table()
+            table.save()
+            return table.make_lists(k=k, recall=recall).facts()
+
+    def fast(self) -> Fast | None:
+        """Tell of the lists."""
+        lists = self._table().lists()
+        return None if lists is None else lists.facts()
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the bytes of the store and of the code file."""
+        store = _size(self.path) + _size(self.folder / f"{STORE_FILE}-wal")
+        return store, _size(self.folder / CODES_FILE)
+
+    def _table(self) -> CodeTable:
+        """Return the codes of the state that this thread sees, or of the newest."""
+        state: State | None = getattr(self._mine, "state", None)
+        if state is None:
+            with self.reading():
+                return self._table()
+        if self._codes is None or self._codes_of != state.model:
+            self._codes, self._codes_of = CodeTable(self.folder, bits=state.bits), state.model
+        self._codes.refresh(self, state)
+        return self._codes
+
+    def _save(self, state: State) -> None:
+        table = self._codes
+        if table is None or table.stamp is None or table.stamp.token != state.token:
+            return
+        if not table.needs_saving or not self.is_writable:
+            return
+        try:
+            table.adopt(self, state)
+            if table.needs_saving:
+                table.save()
+        except SnuhError as error:  # searches go on from memory
+            logger.warning("the codes could not be written beside the store: %s", error)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,76 @@
+"""Approximate searches: how many lists of Milvus's index to read, measured on the collection's own codes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.collection.milvus.entities import FACT, Row
+from snuh.collection.milvus.finding import ALL_LISTS, Found
+from snuh.collection.milvus.rows import Rows
+from snuh.collection.results import Fast
+from snuh.errors import CollectionError
+
+LISTS = 1_024  # of each part that Milvus indexes; fewer where it has few rows
+INDEX = {"index_type": "BIN_IVF_FLAT", "metric_type": "HAMMING", "params": {"nlist": LISTS}}
+FAST_KEY = "fast"
+QUERIES = 100  # that the recall is measured on
+INDEXING_SECONDS, POLL_SECONDS = 3_600.0, 0.2
+
+Find = Callable[[NDArray[np.uint8], int], list[list[Found]]]  # queries and how many lists to read
+
+
+def wait_for_index(rows: Rows) -> None:
+    """Wait until Milvus has indexed all codes."""
+    rows.connection.flush(rows.facts.documents)
+    end = time.monotonic() + INDEXING_SECONDS
+    while rows.connection.pending_rows(rows.facts.documents, "code"):
+        if time.monotonic() > end:
+            raise CollectionError(
+                f"{rows.connection.site.shown}: Milvus has not finished its index: try again later"
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def measured(queries: NDArray[np.uint8], find: Find, *, k: int, recall: float, documents: int) -> Fast:
+    """Return the smallest power of two of lists to read that finds the wanted share of the exact answer."""
+    exact = find(queries, ALL_LISTS)
+    probes = 1
+    while (reached := _share(exact, find(queries, probes))) < recall and probes < LISTS:
+        probes *= 2
+    words = f"{probes} of up to {LISTS:,} lists are read in each segment"
+    return Fast({"lists": LISTS, "read": probes}, words, k, reached, documents)
+
+
+def _share(exact: list[list[Found]], found: list[list[Found]]) -> float:
+    """Return how much is found that is no further than the last of the exact answer; 1 for none."""
+    right = sum(
+        sum(one.distance <= answer[-1].distance for one in some)
+        for answer, some in zip(exact, found, strict=True)
+        if answer
+    )
+    wanted = sum(map(len, exact))
+    return right / wanted if wanted else 1.0
+
+
+def write_fast(rows: Rows, fast: Fast, *, write: int) -> None:
+    """Remember what was measured."""
+    told = {"read": fast.settings["read"], "words": fast.words, "k": fast.k}
+    text = json.dumps({**told, "recall": fast.recall, "documents": fast.documents})
+    rows.write([Row(FAST_KEY, FACT, text, write)])
+
+
+def read_fast(rows: Rows) -> Fast | None:
+    """Return what was measured; None where nothing was, or it cannot be read."""
+    try:
+        told = json.loads(rows.by_keys([FAST_KEY], ["text"])[FAST_KEY]["text"])
+        settings = {"lists": LISTS, "read": int(told["read"])}
+        return Fast(
+            settings, str(told["words"]), int(told["k"]), float(told["recall"]), int(told["documents"])
+        )
+    except (KeyError, ValueError, TypeError):
+        return None

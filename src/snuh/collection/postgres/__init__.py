@@ -1,0 +1,68 @@
+"""Collections in PostgreSQL with pgvector: a schema of a database for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+
+from snuh.collection import backend
+from snuh.collection.backend import Put
+from snuh.collection.fingerprints import check_takes_texts
+from snuh.collection.modelfiles import files_of
+from snuh.collection.postgres import schema
+from snuh.collection.postgres.backend import PgBackend
+from snuh.collection.postgres.connections import Connection, connect
+from snuh.collection.postgres.errors import reported
+from snuh.collection.postgres.place import PgPlace, read_place
+from snuh.collection.postgres.write import PgWrite, make_tables
+from snuh.model import Model
+
+
+def open_backend(address: str, *, timeout: float) -> backend.Backend:
+    """Open a collection."""
+    return PgBackend(read_place(address), timeout=timeout)
+
+
+@contextmanager
+def creating(address: str, model: Model) -> Iterator[Put]:
+    """Make a collection in one transaction: a stop at any point leaves nothing behind."""
+    place = read_place(address)
+    check_takes_texts(model)
+    files = files_of(model)
+    with connect(place) as connection, reported(place.name):
+        schema.check_free(connection, place)
+        _ensure_pgvector(connection, place)
+        connection.execute("SET statement_timeout = 0")
+        with connection.transaction():
+            if not schema.schema_exists(connection, place):
+                connection.execute(f'CREATE SCHEMA "{place.schema}"')
+            write = PgWrite(connection, make_tables(connection, files, model.bits))
+            yield write.put
+            write.finish()
+
+
+def _ensure_pgvector(connection: Connection, place: PgPlace) -> None:
+    with suppress(psycopg.Error):  # that it is missing is said next, with what to do
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    schema.pgvector(connection, place)
+
+
+def check_free(address: str) -> None:
+    """Raise InputError unless a collection can be made: the schema is absent, or without tables."""
+    place = read_place(address)
+    with connect(place) as connection, reported(place.name):
+        schema.check_free(connection, place)
+
+
+def is_collection(address: str) -> bool:
+    """Tell whether the schema holds the state of a collection."""
+    place = read_place(address)
+    with connect(place) as connection, reported(place.name):
+        return "state" in schema.found_columns(connection, place)
+
+
+def short_name(address: str) -> str:
+    """Return the name of the collection in its database."""
+    return read_place(address).schema

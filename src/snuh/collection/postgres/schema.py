@@ -1,0 +1,173 @@
+"""The tables of a collection in PostgreSQL, in a schema of its own.
+
+| table | one row for |
+|---|---|
+| state | the collection: its format, model and table of codes, the number and token of the last write |
+| documents | a document; `fields` holds the metadata once more, as filters read them |
+| codes_N | the code of a document; another N after each rehash |
+| fields | a name that some document's metadata had |
+| models | a file of the model |
+| fast | an index for fast searches, and what was measured on it |
+"""
+
+from __future__ import annotations
+
+from snuh.collection.postgres.connections import Connection
+from snuh.collection.postgres.place import PgPlace
+from snuh.errors import CollectionError, InputError
+
+FORMAT = 1
+OLDEST_PGVECTOR = (0, 7)
+
+TABLES = """
+CREATE TABLE state (
+    one integer PRIMARY KEY CHECK (one = 1), format integer NOT NULL,
+    model text NOT NULL, bits integer NOT NULL, codes text NOT NULL,
+    write bigint NOT NULL, token text NOT NULL, next_seq bigint NOT NULL, rehash text
+);
+CREATE TABLE documents (
+    seq bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, split text COLLATE "C",
+    labels jsonb NOT NULL, metadata text NOT NULL, fields jsonb NOT NULL, text text NOT NULL,
+    write bigint NOT NULL
+);
+CREATE TABLE fields (name text COLLATE "C" PRIMARY KEY);
+CREATE TABLE models (fingerprint text, name text, content bytea NOT NULL, PRIMARY KEY (fingerprint, name));
+CREATE TABLE fast (
+    codes text PRIMARY KEY, ef_search integer NOT NULL,
+    k integer NOT NULL, recall double precision NOT NULL, documents bigint NOT NULL
+);
+"""
+COLUMNS = {
+    "state": "bits codes format model next_seq one rehash token write",
+    "documents": "fields id labels metadata seq split text write",
+    "fields": "name",
+    "models": "content fingerprint name",
+    "fast": "codes documents ef_search k recall",
+}
+
+
+def codes_table(number: int) -> str:
+    """Return the name of a table of codes."""
+    return f"codes_{number}"
+
+
+def create_codes(table: str, bits: int) -> str:
+    """Return the statement that makes a table of codes."""
+    return f"CREATE TABLE {table} (seq bigint PRIMARY KEY, code bit({bits}) NOT NULL)"
+
+
+def index_of(table: str) -> str:
+    """Return the name of the index for fast searches."""
+    return f"{table}_hnsw"
+
+
+def schema_exists(connection: Connection, place: PgPlace) -> bool:
+    """Tell whether there is a schema of the collection's name."""
+    found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (place.schema,)).fetchone()
+    return found is not None
+
+
+def found_columns(connection: Connection, place: PgPlace) -> dict[str, str]:
+    """Return the tables of the schema with the names of their columns."""
+    rows = connection.execute(
+        "SELECT c.relname, string_agg(a.attname, ' ' ORDER BY a.attname COLLATE \"C\") FROM pg_class c "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = %s "
+        "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
+        "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.relname",
+        (place.schema,),
+    ).fetchall()
+    return dict(rows)
+
+
+def check_free(connection: Connection, place: PgPlace) -> None:
+    """Raise InputError unless the schema is absent, or without tables."""
+    found = found_columns(connection, place)
+    if "state" in found:
+        raise InputError(
+            f'{place.name} is a collection already: add to it with "snuh add", or choose another name'
+        )
+    if found:
+        raise InputError(
+            f"{place.name}: the schema {place.schema} holds other tables, such as {min(found)}: "
+            "choose another name with ?collection=NAME"
+        )
+
+
+def check_tables(connection: Connection, place: PgPlace) -> None:
+    """Raise an error that helps where the schema holds no collection that this version reads."""
+    if schema_exists(connection, place) and not _may_use(connection, place):
+        raise CollectionError(
+            f"permission denied at {place.name}: ask its owner for the right to use the schema {place.schema}"
+        )
+    found = found_columns(connection, place)
+    if not found:
+        raise InputError(f'there is no collection {place.name}: make one with "snuh create"')
+    if "state" not in found:
+        raise InputError(
+            f"{place.name} is not a collection: the schema {place.schema} holds other tables, "
+            f"such as {min(found)}"
+        )
+    if "format" in found["state"].split():
+        _check_format(connection, place)
+    for table, columns in COLUMNS.items():
+        missing = set(columns.split()) - set(found.get(table, "").split())
+        if missing:
+            what = f"no column {min(missing)} in its table {table}" if table in found else f"no table {table}"
+            raise CollectionError(
+                f"{place.name}: its tables are not those of a collection, there is {what}: "
+                "restore them from a copy"
+            )
+    _check_codes(connection, place)
+
+
+def _may_use(connection: Connection, place: PgPlace) -> bool:
+    row = connection.execute("SELECT has_schema_privilege(%s, 'USAGE')", (place.schema,)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _check_format(connection: Connection, place: PgPlace) -> None:
+    row = connection.execute("SELECT format FROM state").fetchone()
+    if row is None:
+        raise CollectionError(
+            f"{place.name} was not finished when it was made: "
+            f"drop the schema {place.schema}, and make it again"
+        )
+    if row[0] != FORMAT:
+        raise CollectionError(f"{place.name} has format {row[0]}, this snuh reads {FORMAT}: update snuh")
+
+
+def _check_codes(connection: Connection, place: PgPlace) -> None:
+    """Compare the length of the codes in their table with that of the model."""
+    row = connection.execute(
+        "SELECT s.bits, s.codes, a.atttypmod FROM state s LEFT JOIN pg_attribute a "
+        "ON a.attrelid = to_regclass(s.codes) AND a.attname = 'code'"
+    ).fetchone()
+    if row is None or row[2] is None:
+        raise CollectionError(f"{place.name}: it has lost its codes: restore the tables from a copy")
+    bits, table, width = row
+    if bits != width:
+        raise CollectionError(
+            f"{place.name}: its model makes {bits}-bit codes, its table {table} holds {width} bits: "
+            "restore the tables from a copy"
+        )
+
+
+def pgvector(connection: Connection, place: PgPlace) -> tuple[str, tuple[int, ...]]:
+    """Return the schema and the version of pgvector; CollectionError where it is missing or too old."""
+    row = connection.execute(
+        "SELECT n.nspname, e.extversion FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
+        "WHERE e.extname = 'vector'"
+    ).fetchone()
+    if row is None:
+        raise CollectionError(
+            f'{place.name}: this database has no pgvector: let its owner run "CREATE EXTENSION vector" '
+            f"(version {OLDEST_PGVECTOR[0]}.{OLDEST_PGVECTOR[1]} or newer)"
+        )
+    version = tuple(int(part) for part in row[1].split(".") if part.isdigit())
+    if version < OLDEST_PGVECTOR:
+        raise CollectionError(
+            f"{place.name}: this database has pgvector {row[1]}, "
+            f"which must be {OLDEST_PGVECTOR[0]}.{OLDEST_PGVECTOR[1]} or newer: "
+            'let its owner update it, and run "ALTER EXTENSION vector UPDATE"'
+        )
+    return row[0], version

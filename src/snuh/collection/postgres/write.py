@@ -1,0 +1,187 @@
+"""What can be done within one write of a collection in PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from snuh.collection import backend
+from snuh.collection.backend import NewDocument
+from snuh.collection.columns import Columns, to_columns
+from snuh.collection.modelfiles import ModelFiles
+from snuh.collection.postgres.bitstrings import to_bits
+from snuh.collection.postgres.conditions import exact_json
+from snuh.collection.postgres.connections import Connection
+from snuh.collection.postgres.schema import FORMAT, TABLES, codes_table, create_codes
+from snuh.collection.results import Added
+from snuh.corpus import Document
+from snuh.corpus.record import quote
+from snuh.errors import CollectionError, InputError
+
+ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
+PERHAPS_INEXACT = re.compile(r"[0-9](?:[.eE]|[0-9]{18})")  # a float, or a whole number of over 64 bits
+LONGEST_ID = 2_000  # bytes: more do not fit into an index
+
+
+@dataclass(frozen=True, slots=True)
+class State(backend.State):
+    """What a collection is at one moment."""
+
+    codes: str  # the table
+    write: int  # number of the last write
+    rehash: str | None  # token of the rehash under way, or of one that was interrupted
+
+
+class PgWrite:
+    """Writes with one connection, whose transaction holds the lock of all writers."""
+
+    def __init__(self, connection: Connection, state: State) -> None:
+        self._connection, self.state = connection, state
+        self._next_seq = state.next_seq
+
+    @property
+    def number(self) -> int:
+        """The number that this write will have."""
+        return self.state.write + 1
+
+    def put(self, new: Sequence[NewDocument]) -> Added:
+        """Insert documents, or replace those with the same id where they are."""
+        by_id = {one.document.id: one for one in new}  # of several with one id the last counts
+        if any(one.code is not None and 8 * len(one.code) != self.state.bits for one in new):
+            raise CollectionError(
+                f"this collection holds {self.state.bits}-bit codes, these are of another model"
+            )
+        columns = {identity: _columns(one.document) for identity, one in by_id.items()}
+        known = self._seqs_of(list(by_id))
+        if known:
+            self.delete(known.values())
+        seqs = {}
+        for identity in by_id:
+            seqs[identity] = known.get(identity, self._next_seq)
+            self._next_seq += identity not in known
+        self._copy_documents(by_id, columns, seqs)
+        codes = [(seqs[identity], one.code) for identity, one in by_id.items()]
+        self.copy_codes(self.state.codes, codes)
+        names = sorted({name for one in by_id.values() for name in one.document.metadata})
+        if names:
+            self._connection.execute(
+                "INSERT INTO fields SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", (names,)
+            )
+        without = sum(one.code is None for one in by_id.values())
+        return Added(len(by_id) - len(known), len(known), without)
+
+    def _seqs_of(self, ids: list[str]) -> dict[str, int]:
+        rows = self._connection.execute("SELECT id, seq FROM documents WHERE id = ANY(%s::text[])", (ids,))
+        return dict(rows.fetchall())
+
+    def _copy_documents(
+        self, by_id: dict[str, NewDocument], columns: dict[str, Columns], seqs: dict[str, int]
+    ) -> None:
+        statement = "COPY documents (seq, id, split, labels, metadata, fields, text, write) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for identity, row in columns.items():
+                fields = row.metadata
+                if PERHAPS_INEXACT.search(fields):
+                    fields = exact_json(by_id[identity].document.metadata)
+                copy.write_row(
+                    (
+                        seqs[identity],
+                        row.id,
+                        row.split,
+                        row.labels,
+                        row.metadata,
+                        fields,
+                        row.text,
+                        self.number,
+                    )
+                )
+
+    def copy_codes(self, table: str, codes: Iterable[tuple[int, bytes | None]]) -> None:
+        """Append codes to a table; None for none."""
+        with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} (seq, code) FROM STDIN") as copy:
+            for seq, code in codes:
+                if code is not None:
+                    copy.write_row((seq, to_bits(code)))
+
+    def delete(self, seqs: Iterable[int]) -> None:
+        """Delete documents by seq."""
+        gone = [int(seq) for seq in seqs]
+        for table in ("documents", self.state.codes):
+            self._connection.execute(f"DELETE FROM {table} WHERE seq = ANY(%s::bigint[])", (gone,))
+
+    # Codes of another model, beside those in use
+
+    def start_next(self, table: str, bits: int, files: ModelFiles, token: str) -> None:
+        """Make an empty table for codes of another model, and note that a rehash is under way."""
+        left = self._connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
+            "AND relkind = 'r' AND relname ~ '^codes_[0-9]+$' AND relname <> %s",
+            (self.state.codes,),
+        )
+        for (name,) in left.fetchall():  # by a rehash that was stopped
+            self._connection.execute(f"DROP TABLE {name}")
+        self._connection.execute(create_codes(table, bits))
+        keep_model(self._connection, files)
+        self._connection.execute("UPDATE state SET rehash = %s", (token,))
+
+    def drop_next(self, table: str, seqs: Sequence[int]) -> None:
+        """Forget what these documents' codes were to be."""
+        self._connection.execute(f"DELETE FROM {table} WHERE seq = ANY(%s::bigint[])", (list(seqs),))
+
+    def switch(self, table: str, *, model: str, bits: int) -> None:
+        """Let another table be the one of the codes."""
+        self._connection.execute(
+            f"DELETE FROM {table} c WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.seq = c.seq)"
+        )
+        self._connection.execute(
+            "UPDATE state SET model = %s, bits = %s, codes = %s, rehash = NULL", (model, bits, table)
+        )
+        self._connection.execute("DELETE FROM models WHERE fingerprint <> %s", (model,))
+        self._connection.execute("DELETE FROM fast")
+
+    def finish(self) -> None:
+        """Number this write."""
+        self._connection.execute(
+            "UPDATE state SET write = %s, token = %s, next_seq = %s",
+            (self.number, secrets.token_hex(8), self._next_seq),
+        )
+
+
+def make_tables(connection: Connection, files: ModelFiles, bits: int) -> State:
+    """Make the tables of an empty collection, and return its state."""
+    state = State(files.fingerprint, bits, secrets.token_hex(8), 1, codes_table(0), 0, None)
+    for statement in (*TABLES.split(";")[:-1], create_codes(state.codes, bits)):
+        connection.execute(statement)
+    keep_model(connection, files)
+    connection.execute(
+        "INSERT INTO state (one, format, model, bits, codes, write, token, next_seq) "
+        "VALUES (1, %s, %s, %s, %s, %s, %s, %s)",
+        (FORMAT, state.model, bits, state.codes, state.write, state.token, state.next_seq),
+    )
+    return state
+
+
+def keep_model(connection: Connection, files: ModelFiles) -> None:
+    """Store the files of a model."""
+    for name, content in files.content.items():
+        connection.execute(
+            "INSERT INTO models VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+            (files.fingerprint, name, content),
+        )
+
+
+def _columns(document: Document) -> Columns:
+    row = to_columns(document)
+    if "\0" in f"{row.id}{row.split}{row.text}" or ESCAPED_NUL.search(f"{row.labels} {row.metadata}"):
+        raise InputError(
+            f"the document {quote(document.id)} cannot be stored: "
+            "it holds the character U+0000, which PostgreSQL does not take"
+        )
+    if len(row.id.encode()) > LONGEST_ID:
+        raise InputError(
+            f"the document {quote(document.id)} cannot be stored: its id has {len(row.id.encode()):,} bytes, "
+            f"PostgreSQL takes up to {LONGEST_ID:,}"
+        )
+    return row

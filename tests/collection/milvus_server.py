@@ -1,0 +1,177 @@
+"""A real Milvus in a folder of its own, which can be killed and started again.
+
+It is the server of the package `milvus`. It listens at all addresses of the machine, and no setting keeps it
+from that; so it asks for a password.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+USER, PASSWORD = "root", "Milvus"  # of a new server
+SECONDS = 180  # a busy machine takes its time
+ROOM = 2 << 30  # bytes
+STARTS = 3  # a port may be taken between its choice and its use
+PARTS = ("rootCoord", "proxy", "queryCoord", "queryNode", "indexNode", "dataCoord", "dataNode")
+SETTINGS = {
+    "proxy.timeTickInterval": 40,  # milliseconds; what must see the last write waits for the next one
+    "queryCoord.checkInterval": 100,
+    "queryCoord.distPullInterval": 100,
+    "queryCoord.checkHandoffInterval": 200,
+    "common.session.ttl": 5,  # seconds after which the parts of a killed server are forgotten
+}
+ALWAYS = {
+    **{f"{part}.ip": "127.0.0.1" for part in PARTS},
+    "authorization_enabled": True,
+    "log.level": "warn",
+    "log.stdout": "false",
+}
+ETCD = """
+name: default
+listen-client-urls: http://127.0.0.1:{client}
+advertise-client-urls: http://127.0.0.1:{client}
+listen-peer-urls: http://127.0.0.1:{peer}
+initial-advertise-peer-urls: http://127.0.0.1:{peer}
+initial-cluster: default=http://127.0.0.1:{peer}
+"""
+
+
+class MilvusServer:
+    """Started by the constructor, in a hurry unless told otherwise."""
+
+    def __init__(self, settings: Mapping[str, object] = SETTINGS) -> None:
+        self._settings = {**settings, **ALWAYS}
+        self.place = roomy_place()
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            (self.place / "bin").symlink_to(binaries())
+            for left in reversed(range(STARTS)):
+                self._configure()
+                try:
+                    self.start()
+                    break
+                except RuntimeError:
+                    if not left:
+                        raise
+        except BaseException:
+            self.stop()
+            raise
+
+    def _configure(self) -> None:
+        from milvus import MilvusServerConfig
+
+        config = MilvusServerConfig(data_dir=str(self.place))
+        names = [name for name in config.configurable_items if name.endswith("_port")]
+        *ports, peer, self._health = free_ports(len(names) + 2)
+        config.update(**dict(zip(names, ports, strict=True)))
+        for name, value in self._settings.items():
+            config.set(name, value)
+        config.resolve()
+        self.port = int(config.get("proxy_port"))
+        etcd = self.place / "configs" / "etcd.yaml"
+        etcd.write_text(ETCD.format(client=config.get("etcd_port"), peer=peer))
+        written = self.place / "configs" / "milvus.yaml"
+        written.write_text(
+            written.read_text().replace("\netcd:\n", f"\netcd:\n  config:\n    path: {etcd}\n", 1)
+        )
+
+    def start(self) -> None:
+        """Start it, again after `kill` at the same port, and wait until it answers."""
+        folder = str(self.place)
+        surroundings = {
+            "LD_LIBRARY_PATH": f"{folder}/bin",
+            "DEPLOY_MODE": "STANDALONE",
+            "METRICS_PORT": str(self._health),
+            "MILVUS_RUN_DIR": f"{folder}/run",
+            "OMP_NUM_THREADS": "1",
+        }
+        with (self.place / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [f"{folder}/bin/milvus", "run", "standalone"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env={**os.environ, **surroundings},
+            )
+        end = time.monotonic() + SECONDS
+        while not self._is_healthy():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"Milvus did not start:\n{self.log()[-3000:]}")
+            time.sleep(0.1)
+
+    def _is_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/healthz", timeout=10) as answer:
+                return b"OK" in answer.read()
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def kill(self) -> None:
+        """Let it die at once, without any tidying, as a crash does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def stop(self) -> None:
+        """End it, and remove all that it wrote."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def log(self) -> str:
+        return (self.place / "log").read_text(errors="replace")
+
+    def address(self, name: str, *, user: str = USER, password: str = PASSWORD) -> str:
+        return f"milvus://{user}:{password}@127.0.0.1:{self.port}/{name}"
+
+
+def binaries() -> Path:
+    """Unpack the server where its package does, once for all: that takes longer than to start it."""
+    import milvus
+
+    place = Path(milvus.MilvusServerConfig.get_default_data_dir())
+    if not os.access(Path.home(), os.W_OK):
+        place = Path(tempfile.gettempdir()) / f"milvus-{os.getuid()}"
+    place.mkdir(parents=True, exist_ok=True)
+    with locked(place / "lock"):
+        milvus._initialize_data_files(str(place))
+    return place / "bin"
+
+
+def roomy_place() -> Path:
+    """Make a folder in memory where there is enough: the server flushes to disk all the time."""
+    memory = Path("/dev/shm")
+    is_enough = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM
+    return Path(tempfile.mkdtemp(prefix="snuh-milvus-", dir=memory if is_enough else None))
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from snuh.collection.milvus.connection import check_version
+from snuh.collection.milvus.site import site_of
+from snuh.errors import CollectionError, InputError
+
+
+@pytest.mark.parametrize(
+    ("address", "uri", "token", "database", "name"),
+    [
+        ("milvus://host/tickets", "http://host:19530", "", "", "tickets"),
+        ("milvus://me:pa%40ss@host:1/db/t_1", "http://host:1", "me:pa@ss", "db", "t_1"),
+        ("milvus://:key@host:443/t?tls=true", "https://host:443", "key", "", "t"),
+        ("milvus://[::1]:7/t", "http://[::1]:7", "", "", "t"),
+    ],
+)
+def test_an_address_is_read(address: str, uri: str, token: str, database: str, name: str) -> None:
+    site = site_of(address)
+    assert (site.uri, site.token, site.database, site.name) == (uri, token, database, name)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "milvus://",
+        "milvus://host",
+        "milvus://host/",
+        "milvus://host:port/t",
+        "milvus://host/a/b/c",
+        "milvus://host/t?tls=maybe",
+        "milvus://host/t?other=1",
+        "milvus://host/1t",
+        "milvus://host/a__b",
+        "milvus://host/a-b",
+        f"milvus://host/{'a' * 101}",
+    ],
+)
+def test_what_is_no_address_is_refused_in_one_line(address: str) -> None:
+    with pytest.raises(InputError) as caught:
+        site_of(address)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_password_comes_from_the_environment_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILVUS_TOKEN", "me:hidden")
+    assert site_of("milvus://host/t").token == "me:hidden"
+    for address in ("milvus://host/t", "milvus://me:hidden@host/t"):
+        assert "hidden" not in repr(site_of(address)) and "hidden" not in site_of(address).shown
+    with pytest.raises(InputError) as caught:
+        site_of("milvus://me:hidden@host/a/b/c")
+    assert "hidden" not in str(caught.value)
+
+
+def test_an_old_server_is_refused() -> None:
+    for version in ("v2.3.5-lite", "2.6.1", "v3.0"):
+        check_version(version, name="x")
+    with pytest.raises(CollectionError, match=r"expected Milvus 2\.3 or newer, got v2\.2\.16: update"):
+        check_version("v2.2.16", name="x")

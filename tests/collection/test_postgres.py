@@ -1,0 +1,532 @@
+"""Collections in PostgreSQL: what goes wrong, who may do what, and a server that dies."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from snuh import encoding
+from snuh.addresses import shown
+from snuh.collection import Collection, is_collection
+from snuh.collection.copying import copy_collection
+from snuh.collection.postgres import connections
+from snuh.corpus import Document
+from snuh.errors import CollectionError, InputError, ModelError, SnuhError
+from tests.cli.running import environment, run
+from tests.collection.engines import Postgres, postgres
+from tests.collection.postgres_server import PASSWORD, SECONDS, free_port
+from tests.collection.worlds import (
+    WORDS,
+    Mirror,
+    assert_answers_like,
+    document,
+    documents,
+    toy_model,
+)
+from tests.server.serving import serving
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Postgres]:
+    with postgres() as one:
+        yield one
+
+
+@pytest.fixture
+def address(engine: Postgres) -> str:
+    """A collection of a few documents, closed."""
+    fresh = engine.fresh()
+    with Collection.create(fresh, toy_model()) as made:
+        made.add(documents(12, year=2000))
+    return fresh
+
+
+def schema_of(address: str) -> str:
+    return address.partition("collection=")[2]
+
+
+def refused(work: Callable[[], object], kind: type[SnuhError] = CollectionError) -> str:
+    """Return the sentence of a refusal, of which no part holds the password."""
+    with pytest.raises(kind) as caught:
+        work()
+    assert "\n" not in str(caught.value)
+    assert PASSWORD not in "".join(traceback.format_exception(caught.value))
+    return str(caught.value)
+
+
+# Addresses and secrets
+
+
+@pytest.mark.parametrize(
+    ("address", "safe"),
+    [
+        ("postgresql://u:p@ss:w/rd@h:1/db", "postgresql://u:***@h:1/db"),
+        ("postgres://:pw@h/db?collection=c", "postgres://:***@h/db?collection=c"),
+        (
+            "postgresql://u@h/db?password=pw&x=1&sslpassword=pw",
+            "postgresql://u@h/db?password=***&x=1&sslpassword=***",
+        ),
+        ("postgresql:///db", "postgresql:///db"),
+        ("POSTGRESQL://u:pw@h/db", "POSTGRESQL://u:***@h/db"),
+        ("milvus://u:pw@h:1/c?token=pw", "milvus://u:***@h:1/c?token=***"),
+        ("folder/a:b@c", "folder/a:b@c"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(address: str, safe: str) -> None:
+    assert shown(address) == safe
+
+
+def test_the_password_is_nowhere_to_be_seen(
+    engine: Postgres, address: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    toy_model().save(tmp_path / "model")
+    (tmp_path / "new.jsonl").write_text('{"id": "n1", "text": "ship and fog", "year": 2001}\n')
+    fresh, other = engine.fresh(), engine.fresh()
+    mistakes = (("create", fresh, "--model", tmp_path / "model"), ("search", engine.fresh(), "ship"))
+    for command in (
+        ("create", fresh, "--model", tmp_path / "model", "--from", tmp_path / "new.jsonl"),
+        ("add", fresh, tmp_path / "new.jsonl"),
+        ("search", fresh, "ship", "--where", "year > 2000"),
+        ("similar", fresh, "n1"),
+        ("index", fresh),
+        ("info", fresh),
+        ("rehash", fresh, "--model", tmp_path / "model"),
+        ("export", fresh, "--out", tmp_path / "out.jsonl"),
+        ("dedup", fresh),
+        ("copy", fresh, other),
+        ("delete", fresh, "n1", "--json"),
+        *mistakes,
+    ):
+        ran = run(*command)
+        assert ran.code == (2 if command in mistakes else 0)
+        assert PASSWORD not in ran.stdout + ran.stderr
+    with Collection(other) as copied:
+        assert [one.id for one in copied.documents()] == ["n1"]
+        assert PASSWORD not in repr(copied) + repr(copied.info()) + copied.name
+        engine.restart()
+        assert len(copied) == 1
+    assert PASSWORD not in caplog.text
+
+
+def test_the_password_may_come_from_the_environment(
+    engine: Postgres, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = address.replace(f":{PASSWORD}@", "@")
+    assert "give a password in the address, in PGPASSWORD" in refused(lambda: Collection(bare))
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    with Collection(bare) as opened:
+        assert len(opened) == 12
+
+
+# What is wrong before anything is read
+
+
+def test_a_server_that_cannot_be_reached_is_said_to_be(engine: Postgres) -> None:
+    nowhere = f"postgresql://owner:{PASSWORD}@127.0.0.1:{free_port()}/db"
+    said = refused(lambda: Collection(nowhere))
+    assert (
+        said.startswith("cannot connect to postgresql://owner:***@127.0.0.1:")
+        and "is the server running" in said
+    )
+
+
+def test_a_wrong_password_and_an_unknown_database_are_said(engine: Postgres, address: str) -> None:
+    said = refused(lambda: Collection(address.replace(PASSWORD, "wrong-word")))
+    assert "give the right user and password" in said and "wrong-word" not in said
+    said = refused(lambda: Collection(address.replace(engine.database, "no_such_db")))
+    assert 'database "no_such_db" does not exist' in said and "correct the address" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["Upper", "a-b", "x; DROP TABLE y", "pg_toast", "information_schema", "9", "a" * 64]
+)
+def test_a_name_that_is_no_plain_word_is_refused(engine: Postgres, name: str) -> None:
+    bad = engine.server.address(name, database=engine.database)
+    assert "a collection's name is made of" in refused(
+        lambda: Collection.create(bad, toy_model()), InputError
+    )
+
+
+@pytest.mark.parametrize("end", ["?bogus=1", "?collection=c&nonsense"])
+def test_an_address_that_libpq_does_not_take_is_refused(end: str) -> None:
+    bad = f"postgresql://owner:{PASSWORD}@127.0.0.1{end}"
+    assert "expected an address such as" in refused(lambda: Collection(bad), InputError)
+
+
+def test_a_collection_that_is_not_there_is_said_to_be_missing(engine: Postgres) -> None:
+    assert "there is no collection" in refused(lambda: Collection(engine.fresh()), InputError)
+
+
+def test_tables_of_others_are_left_alone(engine: Postgres) -> None:
+    fresh = engine.fresh()
+    schema = schema_of(fresh)
+    engine.server.run(f"CREATE SCHEMA {schema}", database=engine.database)
+    engine.server.run(f"CREATE TABLE {schema}.documents (x int)", database=engine.database)
+    assert "holds other tables, such as documents" in refused(
+        lambda: Collection.create(fresh, toy_model()), InputError
+    )
+    assert "is not a collection" in refused(lambda: Collection(fresh), InputError)
+    assert engine.server.run(f"SELECT * FROM {schema}.documents", database=engine.database) == []
+
+
+def test_a_database_without_pgvector_is_refused(engine: Postgres) -> None:
+    server, database = engine.server, engine.server.new_database(with_pgvector=False)
+    server.run(f"ALTER DATABASE {database} SET extension_control_path = '/nowhere'")
+    fresh = server.address("c", database=database)
+    said = refused(lambda: Collection.create(fresh, toy_model()))
+    assert 'this database has no pgvector: let its owner run "CREATE EXTENSION vector"' in said
+    assert server.run("SELECT 1 FROM pg_namespace WHERE nspname = 'c'", database=database) == []
+    server.run(f"ALTER DATABASE {database} RESET extension_control_path")
+    Collection.create(fresh, toy_model()).close()  # whoever may, gets it installed
+    server.run("UPDATE pg_extension SET extversion = '0.6.2' WHERE extname = 'vector'", database=database)
+    assert "has pgvector 0.6.2, which must be 0.7 or newer" in refused(lambda: Collection(fresh))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "DELETE FROM {0}.state",
+            "was not finished when it was made: drop the schema {0}, and make",
+        ),
+        ("UPDATE {0}.state SET format = 2", "has format 2, this snuh reads 1: update snuh"),
+        ("ALTER TABLE {0}.documents DROP COLUMN text", "there is no column text in its table documents"),
+        ("ALTER TABLE {0}.documents RENAME fields TO f", "there is no column fields in its table documents"),
+        ("DROP TABLE {0}.models", "there is no table models"),
+        ("DROP TABLE {0}.codes_0", "it has lost its codes"),
+        ("UPDATE {0}.state SET bits = 64", "its model makes 64-bit codes, its table codes_0 holds 16 bits"),
+        ("DELETE FROM {0}.models WHERE name = 'model.json'", "has lost its model"),
+        ("UPDATE {0}.models SET content = content || 'x'", "has lost its model"),
+        ("UPDATE {0}.state SET model = 'another'", "has lost its model"),
+    ],
+)
+def test_tables_that_are_not_as_they_were_made_are_refused(
+    engine: Postgres, address: str, change: str, said: str
+) -> None:
+    schema = schema_of(address)
+    engine.server.run(change.format(schema), database=engine.database)
+    assert said.format(schema) in refused(lambda: Collection(address), SnuhError)
+    assert "is a collection already" in refused(lambda: Collection.create(address, toy_model()), InputError)
+
+
+def test_a_lost_model_is_a_model_error(engine: Postgres, address: str) -> None:
+    engine.server.run(f"DELETE FROM {schema_of(address)}.models", database=engine.database)
+    refused(lambda: Collection(address), ModelError)
+
+
+def test_codes_of_another_model_are_refused(address: str) -> None:
+    with Collection(address) as opened, opened._backend.writing() as write:
+        from snuh.collection.backend import NewDocument
+
+        assert "holds 16-bit codes" in refused(lambda: write.put([NewDocument(document(1), b"12345678")]))
+    with Collection(address) as opened:
+        assert len(opened) == 12
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (Document("bad", "a \0 b"), "U+0000"),
+        (Document("bad\0", "ship"), "U+0000"),
+        (Document("bad", "ship", metadata={"x": ["\0"]}), "U+0000"),
+        (Document("bad", "ship", metadata={"\\\0": 1}), "U+0000"),
+        (Document("bad", "ship", ("\0",)), "U+0000"),
+        (Document("bad" + "é" * 1_000, "ship"), "its id has 2,003 bytes"),
+    ],
+)
+def test_what_postgresql_cannot_hold_is_refused_with_its_batch(
+    address: str, bad: Document, said: str
+) -> None:
+    with Collection(address) as opened:
+        assert said in refused(lambda: opened.add([document(50), bad]), InputError)
+        assert len(opened) == 12 and "d50" not in opened
+
+
+# Who may do what
+
+
+@pytest.fixture(scope="module")
+def reader(engine: Postgres) -> str:
+    engine.server.run("CREATE ROLE reader LOGIN PASSWORD 'of-the-reader'")
+    return "reader"
+
+
+def as_reader(address: str) -> str:
+    return address.replace(f"owner:{PASSWORD}@", "reader:of-the-reader@")
+
+
+def test_a_reader_may_search_and_not_write(engine: Postgres, address: str, reader: str) -> None:
+    assert "permission denied" in refused(lambda: Collection(as_reader(address)))
+    schema = schema_of(address)
+    engine.server.run(f"GRANT USAGE ON SCHEMA {schema} TO reader", database=engine.database)
+    engine.server.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader", database=engine.database)
+    with Collection(address) as opened:
+        expected, before = opened.search("ship"), opened.version()
+    with Collection(as_reader(address)) as opened:
+        assert opened.search("ship") == expected
+        assert opened.similar("d1") and opened.info().documents == 12
+        for work in (
+            lambda: opened.add([document(50)]),
+            lambda: opened.delete(["d1"]),
+            lambda: opened.delete_where("year = 2000"),
+            lambda: opened.rehash(toy_model(1)),
+            lambda: opened.make_lists(),
+        ):
+            said = refused(work)
+            assert (
+                said.startswith("permission denied at postgresql://reader:***@") and "ask its owner" in said
+            )
+        assert opened.version() == before
+
+
+def test_whoever_may_not_make_schemas_takes_a_prepared_one(engine: Postgres, reader: str) -> None:
+    fresh = engine.fresh()
+    assert "permission denied" in refused(lambda: Collection.create(as_reader(fresh), toy_model()))
+    engine.server.run(f"CREATE SCHEMA {schema_of(fresh)} AUTHORIZATION reader", database=engine.database)
+    with Collection.create(as_reader(fresh), toy_model()) as made:
+        assert made.add(documents(3)).inserted == 3
+
+
+# Exact searches, and the index
+
+
+def test_an_index_does_not_slip_into_exact_searches(engine: Postgres) -> None:
+    fresh = engine.fresh()
+    with Collection.create(fresh, toy_model(bits=32)) as made:
+        mirror = Mirror(toy_model(bits=32))
+        mirror.add(
+            documents(1_000, kind="a") + [document(number, kind="b") for number in range(1_000, 1_030)]
+        )
+        made.add(mirror.held.values())
+        index = made.make_lists(k=10, recall=0.95)
+        assert index.recall >= 0.95 and index.settings["ef_search"] >= 40
+    # Whatever the planner would rather do.
+    user = engine.server.run("SELECT current_user")[0][0]
+    engine.server.run(f"ALTER ROLE {user} IN DATABASE {engine.database} SET enable_seqscan = off")
+    try:
+        with Collection(fresh) as opened:
+            for text in WORDS[:6]:
+                for options in ({"k": 200}, {"k": 30, "where": 'kind = "b"'}):
+                    assert opened.search(text, **options) == mirror.search(text, **options)  # type: ignore[arg-type]
+            found = opened.search("ship fog", k=30, where='kind = "b"', fast=True)
+            assert len(found) == 30  # k come where k exist
+    finally:
+        engine.server.run(f"ALTER ROLE {user} IN DATABASE {engine.database} RESET enable_seqscan")
+
+
+def test_only_fast_searches_use_the_index(engine: Postgres, address: str) -> None:
+    with Collection(address) as opened:
+        opened.make_lists(k=3)
+    before = _scans(engine, address)
+    with Collection(address) as opened:
+        opened.search("ship", k=3)
+    assert _scans(engine, address) == before
+    with Collection(address) as opened:
+        opened.search("ship", k=3, fast=True)
+    assert _scans(engine, address) > before
+
+
+def _scans(engine: Postgres, address: str) -> int:
+    """Return how often the index was read by those who are gone."""
+    here = {"database": engine.database}
+    end = time.monotonic() + SECONDS
+    while engine.server.run("SELECT 1 FROM pg_stat_activity WHERE application_name = 'snuh'", **here):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    counted = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'codes_0_hnsw'"
+    ((scans,),) = engine.server.run(f"{counted} AND schemaname = '{schema_of(address)}'", **here)
+    assert isinstance(scans, int)
+    return scans
+
+
+# Several at once, and a server that dies
+
+
+def test_a_batch_is_seen_whole_or_not_at_all(address: str) -> None:
+    counts: set[int] = set()
+    ended = threading.Event()
+
+    def read() -> None:
+        with Collection(address) as own:
+            while not ended.is_set():
+                counts.add(len(own.search("ship fog", k=1_000)))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        with Collection(address) as own:
+            for start in range(100, 200, 20):
+                own.add([document(number, "ship") for number in range(start, start + 20)])
+    finally:
+        ended.set()
+        reader.join()
+    assert counts and all((count - 12) % 20 == 0 for count in counts)
+
+
+def test_a_writer_that_waits_too_long_says_so(engine: Postgres, address: str) -> None:
+    with engine.server.connect(engine.database) as other, other.transaction():
+        other.execute(f"SELECT * FROM {schema_of(address)}.state FOR UPDATE".encode())
+        with Collection(address, timeout=0.2) as opened:
+            assert "another process is writing to it" in refused(lambda: opened.add([document(50)]))
+            assert len(opened.search("ship")) == 10
+
+
+def test_a_rehash_that_is_stopped_leaves_the_old_codes(engine: Postgres, address: str) -> None:
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with Collection(address) as opened:
+        before = opened.search("ship", k=12)
+        for model in (toy_model(1), toy_model(2, bits=24)):
+            with pytest.raises(KeyboardInterrupt):
+                opened.rehash(model, progress=stop)
+        assert opened.search("ship", k=12) == before
+        opened.rehash(toy_model(2, bits=24))
+        mirror = Mirror(toy_model(2, bits=24), {one.id: one for one in documents(12, year=2000)})
+        assert_answers_like(opened, mirror)
+    left = engine.server.run(
+        f"SELECT count(*) FROM pg_tables WHERE schemaname = '{schema_of(address)}' AND tablename ~ 'codes_'",
+        database=engine.database,
+    )
+    assert left == [(1,)]
+
+
+def test_the_server_knows_whether_a_lost_write_was_kept(engine: Postgres, address: str) -> None:
+    with Collection(address) as opened:
+        pool = opened._backend._connections  # type: ignore[attr-defined]
+        numbers = {}
+        for keeps in (True, False):
+            with engine.server.connect(engine.database) as connection:
+                connection.execute("BEGIN")
+                ((numbers[keeps],),) = connection.execute("SELECT pg_current_xact_id()::text").fetchall()
+                connection.execute("COMMIT" if keeps else "ROLLBACK")
+        assert pool._was_committed(numbers[True]) and not pool._was_committed(numbers[False])
+
+
+def test_a_write_whose_connection_is_cut_is_made_once(engine: Postgres, address: str) -> None:
+    with Collection(address) as opened:
+        cut = 0
+
+        def documents_with_a_cut() -> Iterator[Document]:
+            nonlocal cut
+            for number in range(50, 80):
+                if number % 10 == 5:
+                    cut += len(
+                        engine.server.run(
+                            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                            "WHERE application_name = 'snuh' AND pid <> pg_backend_pid()"
+                        )
+                    )
+                yield document(number, "fog")
+
+        with patch.object(encoding, "BATCH_DOCUMENTS", 4):
+            assert opened.add(documents_with_a_cut()).inserted == 30
+        assert cut
+        assert [one.id for one in opened.documents()][12:] == [f"d{number}" for number in range(50, 80)]
+
+
+@pytest.mark.slow
+def test_a_server_killed_in_the_middle_of_an_ingest_holds_each_document_once_after_a_rerun(
+    engine: Postgres,
+) -> None:
+    fresh = engine.fresh()
+    count, rng = 100_000, random.Random(0)
+    texts = [" ".join(rng.choices(WORDS, k=2)) for _ in range(97)]
+    every = [Document(f"d{number}", texts[number % 97], metadata={"n": number}) for number in range(count)]
+    kill_at = {30_000: "stays down", 60_000: "is started at once"}
+
+    def given() -> Iterator[Document]:
+        for number, one in enumerate(every):
+            if kill_at.get(number) == "stays down":
+                threading.Timer(0.05, engine.server.kill).start()  # somewhere in the batch that follows
+            if kill_at.get(number) == "is started at once":
+                engine.restart()
+            yield one
+
+    with Collection.create(fresh, toy_model()) as opened, patch.object(encoding, "BATCH_DOCUMENTS", 5_000):
+        with patch.object(connections, "RECONNECTING_SECONDS", 1.0), Collection(fresh) as impatient:
+            said = refused(lambda: impatient.add(given()))
+        assert "cannot connect" in said and "documents were added" in said
+        engine.server.start()
+        kept = len(opened)
+        assert 30_000 <= kept < count and kept % 5_000 == 0
+        del kill_at[30_000]
+        added = opened.add(given())
+        assert added.inserted == count - kept and added.replaced == kept
+        assert len(opened) == count and opened.info().searchable == count
+        assert [one.id for one in opened.documents()] == [one.id for one in every]
+        # Of the codes, each is that of its document.
+        rows = opened.sample(500)
+        assert (rows.codes == opened.model.encode([one.text for one in rows.documents])).all()
+
+
+def test_a_copy_whose_process_is_killed_leaves_nothing_behind(
+    engine: Postgres, address: str, tmp_path: Path
+) -> None:
+    target = engine.fresh()
+    code = (
+        "import os, signal, sys; from snuh.collection.copying import copy_collection\n"
+        "copy_collection(*sys.argv[1:], progress=lambda _: os.kill(os.getpid(), signal.SIGKILL))"
+    )
+    for there in (target, str(tmp_path / "copy")):
+        done = subprocess.run([sys.executable, "-c", code, address, there], env=environment(), timeout=120)
+        assert done.returncode == -signal.SIGKILL
+        assert not is_collection(there)
+        assert copy_collection(address, there) == 12
+    with Collection(target) as copied, Collection(address) as original:
+        assert list(copied.documents()) == list(original.documents())
+
+
+# The other ways in
+
+
+def test_it_is_served(engine: Postgres, address: str) -> None:
+    bare = address.replace(f":{PASSWORD}@", "@")
+    with Collection(address) as opened:
+        expected = [hit.document.id for hit in opened.search("ship", k=5)]
+    name = schema_of(address)
+    with (
+        serving(bare, PGPASSWORD=PASSWORD) as server,  # type: ignore[arg-type]
+        server.client(name) as client,
+    ):
+        assert [hit.document.id for hit in client.search("ship", k=5)] == expected
+        client.add([{"id": "over-http", "text": "ship"}])
+        assert "over-http" in client and len(client) == 13
+        for path in ("/v1/collections", f"/v1/collections/{name}", "/ready"):
+            answered = server.get(path)
+            assert answered.status_code == 200 and PASSWORD not in answered.text
+        missing = server.get(f"/v1/collections/{name}/documents/nothing")
+        assert missing.status_code == 404 and "127.0.0.1" not in missing.text
+        engine.restart()
+        assert "over-http" in [hit.document.id for hit in client.search("ship", k=5)]
+
+
+def test_without_its_client_the_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from snuh.cli import main\nsys.argv = ['snuh', 'info', 'postgresql://u:hidden@h/db']\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), timeout=120
+    )
+    assert done.returncode == 2
+    assert done.stderr.strip() == 'snuh: postgresql:// needs psycopg: pip install "snuh[postgres]"'
+
+
+def test_json_is_what_the_command_line_promises(address: str) -> None:
+    told = json.loads(run("info", address, "--json").stdout)
+    assert told["collection"] == shown(address) and told["documents"] == 12 and told["fast"] is None
+    assert json.loads(run("index", address, "-k", "3", "--json").stdout)["ef_search"] == 40

@@ -1,0 +1,16 @@
+"""The contract, in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.collection.contract import *  # noqa: F403
+from tests.collection.engines import Engine, postgres
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with postgres() as one:
+        yield one
