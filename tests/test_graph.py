@@ -67,7 +67,7 @@ def test_dense_rows_give_the_same_graph_as_brute_force() -> None:
 def test_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     X = sparse.csr_matrix(some_rows(70))
     whole = nearest_neighbors(X, k=6)
-    monkeypatch.setattr("snuh.graph.BLOCK_BYTES", 4 * 70 * 3)
+    monkeypatch.setattr("snuh.graph.exact.BLOCK_BYTES", 4 * 70 * 3)
     shares: list[float] = []
     in_blocks = nearest_neighbors(X, k=6, on_progress=shares.append)
     np.testing.assert_array_equal(whole.rows, in_blocks.rows)

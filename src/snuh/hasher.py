@@ -81,7 +81,7 @@ class TextHasher:
             check_arguments(TfidfFeatures, self.features, what="the features' settings")
             features = TfidfFeatures(**self.features)
             X, X_val = text_rows(source, features, on_progress)
-        versions = _versions()
+        versions = training_versions()
         estimator.fit(X, X_val=X_val, on_progress=on_progress)
         self.model_ = Model(
             # Rows of texts have unit length already.
@@ -163,7 +163,8 @@ def _matrix_rows(source: MatrixSource) -> tuple[sparse.csr_matrix, sparse.csr_ma
     return source.splits["train"].X, None if held is None else held.X
 
 
-def _versions() -> dict[str, str]:
+def training_versions() -> dict[str, str]:
+    """Return the versions of what a model is trained with."""
     packages = ["numpy", "scipy", "scikit-learn"]
     if "torch" in sys.modules:  # some methods do without
         packages.append("torch")

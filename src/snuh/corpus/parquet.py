@@ -27,7 +27,7 @@ def read_parquet(path: Path, meter: Meter) -> Records:
         for fields in batch.to_pylist():
             number += 1
             for name in odd:
-                fields[name] = _to_json(fields[name])
+                fields[name] = to_json(fields[name])
             yield number, number, fields
 
 
@@ -67,14 +67,14 @@ def _is_json(kind: pa.DataType) -> bool:
     )
 
 
-def _to_json(value: Any) -> Any:  # Any: whatever Arrow makes of a cell
+def to_json(value: Any) -> Any:  # Any: whatever Arrow makes of a cell
     """Turn a cell into JSON: dates as text, NaN as null, nested values likewise."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, dict):
-        return {str(key): _to_json(item) for key, item in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_json(item) for item in value]
+        return [to_json(item) for item in value]
     return value if value is None or isinstance(value, str | int) else str(value)

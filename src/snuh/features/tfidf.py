@@ -81,6 +81,11 @@ class TfidfFeatures:
         for batch in text_batches(texts):
             for text in batch:
                 counts.add(split(text))
+        return self.fit_counts(counts)
+
+    def fit_counts(self, counts: WordCounts) -> TfidfFeatures:
+        """Choose the vocabulary from words that are counted already."""
+        settings = self.settings
         vocabulary = choose_terms(
             counts,
             min_df=settings.min_df,

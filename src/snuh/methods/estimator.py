@@ -6,7 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -44,7 +44,9 @@ class TrainingData:
     X: sparse.csr_matrix
     lsa: LSA
     score: Callable[[Encoder], Score]
+    X_held: sparse.csr_matrix  # what the score is made of
     share: Share | None = None  # of one worker of several
+    graphs: list[dict[str, object]] = field(default_factory=list)  # how those built so far were searched for
 
 
 # scikit-learn has no type stubs.
@@ -86,6 +88,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X_val: Any = None,
         score: Callable[[Encoder], Score] | None = None,
         on_progress: OnProgress | None = None,
+        train: Callable[[TrainingData], TrainingResult] | None = None,
     ) -> Self:
         """Learn codes from feature rows; labels are never used.
 
@@ -95,6 +98,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X_val: rows held out to choose the epoch; without them a random part of X is.
             score: what chooses the epoch instead of the usual score, which sees no labels.
             on_progress: told about every stage and epoch.
+            train: what trains instead of this process, such as several workers.
         """
         self.check_parameters()
         rows = self._checked_rows(X, reset=True)
@@ -106,12 +110,12 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         data = self._training_data(unit, held, on_progress)
         if score is not None:
             data = replace(data, score=score)
-        result = self._train(data, on_progress)
+        result = self._train(data, on_progress) if train is None else train(data)
         self.encoder_ = replace(result.encoder, unit_rows=True)
         self.decoder_ = result.decoder
         self.history_ = result.history
         health = code_health(self.encoder_.encode(rows))
-        self.training_ = {
+        self.training_: dict[str, object] = {
             "seed": self.seed,
             "documents": int(data.X.shape[0]),
             "epochs": len(result.history),
@@ -123,6 +127,8 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "ones_share": [round(share, 3) for share in health.ones_share],
             "seconds": round(time.perf_counter() - started, 3),
         }
+        if data.graphs:
+            self.training_["graph"] = data.graphs[-1]
         _warn_of_dead_codes(result)
         return self
 
@@ -153,7 +159,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         score = HeldOutScore(X, held, lsa, rng=rng)
         if report is not None:
             report(1.0)
-        return TrainingData(X, lsa, score)
+        return TrainingData(X, lsa, score, held)
 
     def __sklearn_tags__(self) -> Any:  # scikit-learn's own type
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
-from snuh.graph import group_equal_rows, nearest_neighbors
+from snuh.graph import Search, group_equal_rows, nearest_neighbors
 from snuh.methods.gaussians import node_divergence
 from snuh.methods.gradient import Start
 from snuh.methods.layers import word_sets
@@ -44,6 +44,7 @@ class NbrReg(NetworkHasher):
     """
 
     neighbors: int = 20  # documents whose words are explained along
+    graph: Search = "auto"  # how they are searched for; "auto": "exact" or, for many, "approximate"
 
     by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
@@ -53,6 +54,7 @@ class NbrReg(NetworkHasher):
         **NetworkHasher.limits,
         "neighbors": Limit(above=0, whole=True),
     }
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = {**NetworkHasher.choices, "graph": get_args(Search)}
 
     def _check_size(self, docs: int) -> None:
         check_neighbors(self.neighbors, docs)
@@ -71,7 +73,7 @@ class NbrRegObjective(NetworkObjective[NbrReg]):
         super().__init__(method, start, {"mean": method.n_bits, "deviation": method.n_bits})
         self.words = self.add_decoder(method.n_bits)
         self.neighbor_words = self.add_decoder(method.n_bits)
-        self.neighbors = _neighbor_matrix(start, k=int(method.neighbors))
+        self.neighbors = _neighbor_matrix(start, k=int(method.neighbors), search=method.graph)
 
     def loss(self, batch: Documents, *, epoch: float) -> Mapping[str, Tensor]:
         """-E_q log p(x|z) - E_q log p'(n|z) + beta KL, by one sample of z."""
@@ -90,11 +92,13 @@ class NbrRegObjective(NetworkObjective[NbrReg]):
         }
 
 
-def _neighbor_matrix(start: Start, *, k: int) -> sparse.csr_matrix:
+def _neighbor_matrix(start: Start, *, k: int, search: Search) -> sparse.csr_matrix:
     """Return a 1 for each neighbour (documents, documents); copies have the neighbours of the first."""
     X, kinds = start.data.X, group_equal_rows(start.data.X)
     report = stage_callback(start.on_progress, "graph")
-    found = nearest_neighbors(X, k=k, on_progress=report).rows[kinds.first[kinds.kind]]
+    nearest = nearest_neighbors(X, k=k, search=search, rng=start.rng, on_progress=report)
+    start.data.graphs.append(nearest.facts)
+    found = nearest.rows[kinds.first[kinds.kind]]
     is_there = found.ravel() >= 0
     heads = np.repeat(np.arange(len(found)), k)[is_there]
     ones = np.ones(len(heads), dtype=np.float32)

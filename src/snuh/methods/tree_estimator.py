@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from snuh.encoder import Encoder
-from snuh.graph import DensePart, Neighbors, gaussian_affinity, nearest_neighbors
+from snuh.graph import DensePart, Neighbors, Search, gaussian_affinity, nearest_neighbors
 from snuh.methods.gradient import GradientHasher, Start
 from snuh.methods.limits import Limit, check_neighbors
 from snuh.methods.lsa import LSA
@@ -36,6 +36,7 @@ class TreeHasher(GradientHasher):
     """Base of the methods whose documents are correlated along forests of a neighbour graph."""
 
     neighbors: int = 20  # K, neighbours of a document in the graph
+    graph: Search = "auto"  # how they are searched for; "auto": "exact" or, for many, "approximate"
     trees: int = 20  # M, spanning forests
     sampler: Sampler = "depth-first"  # "star": the printed Algorithm 2
     alpha: float = 0.1  # how much the next neighbour of a tree is drawn at random
@@ -66,6 +67,7 @@ class TreeHasher(GradientHasher):
     }
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {
         **GradientHasher.choices,
+        "graph": get_args(Search),
         "sampler": get_args(Sampler),
         "affinity": ("constant", "gaussian"),
         "correlation": get_args(Correlation),
@@ -125,7 +127,15 @@ class TreeHasher(GradientHasher):
             nothing = np.zeros(0, dtype=np.float32)
             return Edges(np.zeros((0, 2), dtype=np.int32), nothing, nothing)
         report = stage_callback(start.on_progress, "graph")
-        found = nearest_neighbors(X, k=int(self.neighbors), beside=beside, on_progress=report)
+        found = nearest_neighbors(
+            X,
+            k=int(self.neighbors),
+            beside=beside,
+            search=self.graph,
+            rng=start.rng,
+            on_progress=report,
+        )
+        start.data.graphs.append(found.facts)
         return self.draw_edges(found, rng=start.rng, on_progress=start.on_progress)
 
     def draw_edges(

@@ -23,7 +23,7 @@ C0, C1, C2 = np.float32(0.5), np.float32(1.6666665459e-1), np.float32(4.16657958
 C3, C4, C5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
 
 
-def exp(x):  # type: ignore[no-untyped-def]
+def exp(x: float) -> float:
     """Exponentiate what is at most 0; single precision in a form that becomes vector instructions."""
     return math.exp(x)
 
