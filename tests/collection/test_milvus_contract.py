@@ -164,7 +164,8 @@ def test_the_index_of_milvus_finds_exactly_what_a_scan_does_and_less_by_choice(e
         assert made.recall >= 0.95 and made.documents == 3_000 and made.settings["read"] >= 1
         for text in ("ship fog", "ice dawn coin"):
             assert collection.search(text, k=25) == mirror.search(text, k=25)
-            assert len(collection.search(text, k=25, fast=True)) == 25
+            found = collection.search(text, k=25, fast=True)
+            assert sum(hit.distance <= mirror.search(text, k=25)[-1].distance for hit in found) >= 20
 
 
 # Whose turn it is

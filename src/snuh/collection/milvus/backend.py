@@ -20,7 +20,15 @@ from snuh.collection.milvus.connection import Connection
 from snuh.collection.milvus.entities import DOCUMENT, field_key, key_of
 from snuh.collection.milvus.expressions import condition_of
 from snuh.collection.milvus.facts import Facts, read_facts
-from snuh.collection.milvus.fast import QUERIES, measured, read_fast, wait_for_index, write_fast
+from snuh.collection.milvus.fast import (
+    FEWEST_INDEXED,
+    QUERIES,
+    measured,
+    read_fast,
+    unmeasured,
+    wait_for_index,
+    write_fast,
+)
 from snuh.collection.milvus.finding import ALL_LISTS, LISTED, Found, Seek, allowed
 from snuh.collection.milvus.models import read_model
 from snuh.collection.milvus.rehash import rehash
@@ -309,14 +317,17 @@ class MilvusBackend:
     def make_fast(self, *, k: int, recall: float) -> Fast:
         """Wait for the index of Milvus, and measure how many of its lists must be read."""
         with self._reading() as here:
-            wait_for_index(here.rows)
-            codes = self.sample_codes(QUERIES).codes
 
             def find(queries: NDArray[np.uint8], probes: int) -> list[list[Found]]:
                 return Seek(here.rows, k, None, None, probes, here.state.next_seq).nearest(queries)
 
-            fast = measured(codes, find, k=k, recall=recall, documents=self.searchable())
-            facts = here.rows.facts
+            facts, documents = here.rows.facts, self.searchable()
+            if documents < FEWEST_INDEXED:
+                fast = unmeasured(k=k, documents=documents)
+            else:
+                wait_for_index(here.rows)
+                codes = self.sample_codes(QUERIES).codes
+                fast = measured(codes, find, k=k, recall=recall, documents=documents)
         with self._taking_turn() as held:
             if read_facts(self._connection) != facts:
                 raise CollectionError(f"{self.name} has changed its model meanwhile: do it again")

@@ -177,10 +177,14 @@ class Connection:
         """Let Milvus close the parts that are still growing, so that they are indexed."""
         self.patiently(lambda: self._client.flush(name, timeout=REQUEST_SECONDS))
 
-    def pending_rows(self, name: str, field: str) -> int:
-        """Return how many rows of a field are to be indexed yet."""
+    def is_indexed(self, name: str, field: str) -> bool:
+        """Tell whether all flushed rows of a field are indexed, and searches use that index."""
         told = self.patiently(lambda: self._client.describe_index(name, field, timeout=REQUEST_SECONDS))
-        return int(told["pending_index_rows"])
+        if told["pending_index_rows"]:
+            return False
+        connection = self._client._get_connection()  # the client leaves out what it does not know
+        loaded = self.patiently(lambda: connection.get_query_segment_info(name, timeout=REQUEST_SECONDS))
+        return sum(int(segment.num_rows) for segment in loaded) >= int(told["total_rows"])
 
     # Rows
 

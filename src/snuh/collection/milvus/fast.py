@@ -18,6 +18,7 @@ from snuh.errors import CollectionError
 LISTS = 1_024  # of each part that Milvus indexes; fewer where it has few rows
 INDEX = {"index_type": "BIN_IVF_FLAT", "metric_type": "HAMMING", "params": {"nlist": LISTS}}
 FAST_KEY = "fast"
+FEWEST_INDEXED = 1_024  # rows of a segment
 QUERIES = 100  # that the recall is measured on
 INDEXING_SECONDS, POLL_SECONDS = 3_600.0, 0.2
 
@@ -25,15 +26,21 @@ Find = Callable[[NDArray[np.uint8], int], list[list[Found]]]  # queries and how 
 
 
 def wait_for_index(rows: Rows) -> None:
-    """Wait until Milvus has indexed all codes."""
+    """Wait until Milvus has indexed all codes, and its searches go through the index."""
     rows.connection.flush(rows.facts.documents)
     end = time.monotonic() + INDEXING_SECONDS
-    while rows.connection.pending_rows(rows.facts.documents, "code"):
+    while not rows.connection.is_indexed(rows.facts.documents, "code"):
         if time.monotonic() > end:
             raise CollectionError(
                 f"{rows.connection.site.shown}: Milvus has not finished its index: try again later"
             )
         time.sleep(POLL_SECONDS)
+
+
+def unmeasured(*, k: int, documents: int) -> Fast:
+    """Return what is true of a collection that is too small for Milvus to index it."""
+    words = f"all lists are read: Milvus indexes no fewer than {FEWEST_INDEXED:,} documents"
+    return Fast({"lists": LISTS, "read": LISTS}, words, k, 1.0, documents)
 
 
 def measured(queries: NDArray[np.uint8], find: Find, *, k: int, recall: float, documents: int) -> Fast:
