@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,6 +14,7 @@ from snuh.graph.approximate import Sample
 from snuh.graph.cells import make_cells
 from snuh.graph.joined import join
 from snuh.graph.postings import cut_postings
+from snuh.graph.refining import Lists, refine
 from tests.test_graph import some_rows, unit
 
 K, DOCS, TOPICS, DIMS = 10, 1_500, 30, 16
@@ -166,17 +169,22 @@ def test_recall_is_the_share_of_the_exact_neighbors() -> None:
     assert sample.recall(half) == 0.5
 
 
-@pytest.mark.usefixtures("small_steps")
-def test_rounds_go_on_while_too_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snuh.graph.cells.COLUMNS", 30)
-    monkeypatch.setattr("snuh.graph.approximate.USUAL_ROUNDS", 1)
-    monkeypatch.setattr("snuh.graph.approximate.ENOUGH", 0.0)
-    X, beside = topics()
-    recalls = []
-    for wanted in (0.0, 1.0):
-        monkeypatch.setattr("snuh.graph.approximate.WANTED", wanted)
-        recalls.append(nearest_neighbors(X, k=K, beside=beside, search="approximate").recall)
-    assert recalls[0] < recalls[1] - 0.02
+@pytest.mark.parametrize(("wanted", "rounds"), [(0.5, 2), (1.1, 8)])
+def test_rounds_go_on_while_too_little_is_found(
+    wanted: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snuh.graph.approximate.ENOUGH", -1.0)  # no round is the last for having found little
+    monkeypatch.setattr("snuh.graph.approximate.WANTED", wanted)
+    done: list[object] = []
+
+    def counted(*arguments: Any) -> Lists:
+        done.append(arguments)
+        return refine(*arguments)
+
+    monkeypatch.setattr("snuh.graph.approximate.refine", counted)
+    X, beside = topics(200)
+    nearest_neighbors(X, k=K, beside=beside, search="approximate")
+    assert len(done) == rounds
 
 
 @pytest.mark.usefixtures("small_steps")

@@ -17,7 +17,8 @@ from snuh.graph.neighbors import DensePart, Neighbors
 
 Search = Literal["auto", "exact", "approximate"]
 
-# Documents from which on "auto" does not compare all: where the approximate search begins to be as fast.
+# Documents from which on "auto" does not compare all. There the approximate search is about as fast, within
+# a second or so, and with more it is faster.
 MANY = 100_000
 MANY_WITH_DENSE = 12_000
 
@@ -42,7 +43,7 @@ def nearest_neighbors(
         k: neighbours per document, at least 1.
         beside: more unit rows of the same documents; the sparse rows weigh what they leave of 1.
         search: "exact" compares all documents, "approximate" does not, and measures what it found of the
-            exact neighbours on a sample; "auto" is exact where that is as fast.
+            exact neighbours on a sample; "auto" is exact for few.
         rng: of the approximate search; the same seed gives the same neighbours.
         on_progress: called with the share of rows done.
     """
