@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,13 +162,14 @@ def test_a_killed_executor_and_a_stopped_job_leave_each_code_once(
 
 def test_two_workers_learn_what_one_learns_even_if_one_is_killed(frame: Any) -> None:
     epochs: list[int] = []
+    victim = executors()[0]
 
     def see(progress: Progress) -> None:
         if progress.epoch is None:
             return
         epochs.append(progress.epoch.epoch)
         if len(epochs) == 1:
-            executors()[0].send_signal(signal.SIGKILL)
+            victim.send_signal(signal.SIGKILL)
 
     settings: dict[str, Any] = {"epochs": 6}
     trained = fit(frame, bits=16, workers=2, parameters=settings, on_progress=see)
@@ -289,8 +291,12 @@ def parts_in(folder: Path) -> list[Path]:
 
 
 def executors() -> list[psutil.Process]:
-    every = psutil.Process().children(recursive=True)
-    return [process for process in every if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it may end while we look
+            if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
 
 
 def read_codes(folder: Path) -> dict[str, bytes]:

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from snuh.errors import InputError
 from snuh.graph import DensePart, Neighbors, group_equal_rows, nearest_neighbors
-from snuh.graph.approximate import measure_recall
+from snuh.graph.approximate import Sample
 from snuh.graph.joined import join
 from snuh.spark.shipping import Shipment, send_arrays
 from snuh.spark.watching import Report, watched
@@ -32,7 +32,7 @@ Floats = NDArray[np.float32]
 Values = Callable[[sparse.csr_matrix], Floats]
 
 GROUP_SIZE = 4_000  # documents, on average
-GROUPS_PER_DOCUMENT, WITHOUT_LSA = 4, 12  # LSA finds its own neighbours better than those by words alone
+GROUPS_PER_DOCUMENT, WITHOUT_LSA = 4, 16  # LSA finds its own neighbours better than those by words alone
 SAMPLE_PER_GROUP, LARGEST_SAMPLE = 64, 200_000  # documents that the centres are made of
 BLOCK = 20_000  # documents sorted, or merged, in one task
 FOUND = "block int, row int, others array<int>, similarity array<float>"
@@ -107,9 +107,9 @@ def _measure_recall(X: sparse.csr_matrix, found: Neighbors, similarity: Similari
     """Return the share of the exact neighbours that were found, on a sample of the distinct documents."""
     first = group_equal_rows(X).first
     distinct = X[first]
-    of_distinct = Neighbors(found.rows[first], found.similarity[first])
-    rows = join(distinct, similarity.beside(distinct))
-    return measure_recall(rows, of_distinct, rng=np.random.default_rng(seed))
+    rows, k = join(distinct, similarity.beside(distinct)), found.rows.shape[1]
+    sample = Sample(rows, k=k, rng=np.random.default_rng(seed))
+    return sample.recall(Neighbors(found.rows[first], found.similarity[first]))
 
 
 def find_centers(X: sparse.csr_matrix, similarity: Similarity, *, groups: int, seed: int) -> Floats:
