@@ -24,6 +24,7 @@ NO_EDGES, FROM_ENCODER, OPTIMUM, ZERO = range(4)
 CORRELATIONS = {"none": NO_EDGES, "encoder": FROM_ENCODER, "optimum": OPTIMUM, "prior": ZERO}
 
 CLOSE_TO_ONE = 1.0 - 1e-6
+TOGETHER = 4  # factors, none below 1e-70, whose product still has a logarithm
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,18 @@ def _terms(  # type: ignore[no-untyped-def]
             left = 1.0 - t * t
             of_squares, of_products, log_left = 0.5 * t * t / left, t / left, math.log(left)
         nodes, edges = 0.0, 0.0
+        # Factors are multiplied, and their logarithm is taken now and then: one is worth many products.
+        deviations, rests = 1.0, 1.0
         for c in range(bits):
             mu = 1.0 / (1.0 + math.exp(-(outputs[i, c] + bias[c]) / tau))
             slope = mu * (1.0 - mu) / tau
             sigma, rise = _deviation(outputs[i, bits + c] + bias[bits + c])
-            nodes += 0.5 * (mu * mu + sigma * sigma - 1.0) - math.log(sigma)
+            nodes += 0.5 * (mu * mu + sigma * sigma - 1.0)
+            deviations *= sigma
+            if c % TOGETHER == 0:
+                nodes -= math.log(deviations)
+                edges -= 0.5 * math.log(rests)
+                deviations, rests = 1.0, 1.0
             by_nodes[i, c] = mu * slope
             by_nodes[i, bits + c] = (sigma - 1.0 / sigma) * rise
             if i < own:
@@ -145,7 +153,7 @@ def _terms(  # type: ignore[no-untyped-def]
             g = 0.0
             if correlation == FROM_ENCODER:
                 both = outputs[i, 2 * bits + c] + outputs[j, 2 * bits + c] + 2.0 * bias[2 * bits + c]
-                bend = math.tanh(0.5 * both)
+                bend = 2.0 / (1.0 + math.exp(-both)) - 1.0  # tanh(both / 2), in less than half the time
                 g = CLOSE_TO_ONE * bend
                 by_g = -of_products * sigma * sigma_j + g / (1.0 - g * g)
                 by_part = w * by_g * CLOSE_TO_ONE * (1.0 - bend * bend) * 0.5
@@ -157,13 +165,14 @@ def _terms(  # type: ignore[no-untyped-def]
                 g = 2.0 * a / (1.0 + math.sqrt(1.0 + 4.0 * a * a))
             squares = mu * mu + mu_j * mu_j + sigma * sigma + sigma_j * sigma_j
             products = mu * mu_j + g * sigma * sigma_j
-            edges += of_squares * squares - of_products * products + 0.5 * (log_left - math.log1p(-g * g))
+            edges += of_squares * squares - of_products * products + 0.5 * log_left
+            rests *= 1.0 - g * g
             by_edges[i, c] = w * (2.0 * of_squares * mu - of_products * mu_j) * slope
             by_edges[j, c] = w * (2.0 * of_squares * mu_j - of_products * mu) * slope_j
             by_edges[i, bits + c] = w * (2.0 * of_squares * sigma - of_products * g * sigma_j) * rise
             by_edges[j, bits + c] = w * (2.0 * of_squares * sigma_j - of_products * g * sigma) * rise_j
-        sums[i, 0] = nodes
-        sums[i, 1] = w * edges
+        sums[i, 0] = nodes - math.log(deviations)
+        sums[i, 1] = w * (edges - 0.5 * math.log(rests))
 
 
 @compiled()
