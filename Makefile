@@ -5,8 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# A worker for each processor; threads of several workers would wait for each other.
-PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+# A worker for each processor; threads of several workers would wait for each other. The order is that of tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # The first interpreter that really runs (a version manager may leave names behind that do not).
 # Only asked for when the environment is made; override with: make PYTHON=/path/to/python

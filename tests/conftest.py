@@ -1,15 +1,35 @@
-"""How Hypothesis draws its examples: the same ones in every run, however slow the machine is.
+"""What holds for all tests: how Hypothesis draws its examples, and which files come first.
 
-`HYPOTHESIS_PROFILE=search` draws new ones each time, to look for what the tests have not met yet.
+It draws the same ones in every run, however slow the machine is; `HYPOTHESIS_PROFILE=search` draws new ones
+each time, to look for what the tests have not met yet.
 """
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# Those that take longest, so that no worker is left with one of them when the others are done.
+FIRST = (
+    "tests/spark/",
+    "tests/browser/",
+    "tests/collection/test_milvus",
+    "tests/server/",
+    "tests/collection/",
+)
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", PATIENT, derandomize=True)
 settings.register_profile("search", PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, and leave the order as it is otherwise."""
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    return next((rank for rank, start in enumerate(FIRST) if item.nodeid.startswith(start)), len(FIRST))
