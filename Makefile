@@ -13,13 +13,14 @@ PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n auto 
 PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help env demo test check quick format clean
+.PHONY: help env demo test check quick long format clean
 
 help:
 	@echo "make demo    train on a small corpus and search it"
 	@echo "make test    checks and the whole test suite"
 	@echo "make check   lint, types and layers only"
 	@echo "make quick   the tests that take seconds"
+	@echo "make long    the tests that take minutes, with PostgreSQL, Milvus and Spark"
 	@echo "make format  rewrite the sources in the project's style"
 	@echo "make clean   remove the environment and caches"
 
@@ -35,7 +36,11 @@ demo: $(READY)
 	$(BIN)/snuh demo
 
 test: check
-	$(PYTEST)
+	$(PYTEST) -m "not long"
+
+# Servers killed while 100,000 documents come in, and whole jobs on Spark: minutes, and heavy on the machine.
+long: $(READY)
+	$(PYTEST) -m long
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -43,7 +48,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 quick: $(READY)
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not long"
 
 format: $(READY)
 	$(BIN)/ruff check --fix --select I .

@@ -294,6 +294,7 @@ def test_what_is_not_whole_or_was_changed_is_refused_and_left_alone(engine: Milv
 # Killed
 
 
+@pytest.mark.long
 def test_each_document_is_there_once_after_the_server_was_killed_in_the_middle(engine: Milvus) -> None:
     count, address = 100_000, engine.fresh()
     words = [" ".join(WORDS[number % 12 :][:2]) for number in range(24)]
