@@ -151,6 +151,7 @@ def test_a_large_document_leaves_no_pieces_when_it_is_replaced_or_deleted(collec
     assert pieces() == 0
 
 
+@pytest.mark.long
 def test_the_index_of_milvus_finds_exactly_what_a_scan_does_and_less_by_choice(engine: Milvus) -> None:
     some = [
         document(number, *(WORDS[number >> bit & 1 : 12 : bit + 2][0] for bit in range(6)))

@@ -438,7 +438,6 @@ def test_a_write_whose_connection_is_cut_is_made_once(engine: Postgres, address:
         assert [one.id for one in opened.documents()][12:] == [f"d{number}" for number in range(50, 80)]
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_a_server_killed_in_the_middle_of_an_ingest_holds_each_document_once_after_a_rerun(
     engine: Postgres,

@@ -227,7 +227,6 @@ def test_what_cannot_be_read_is_refused_in_one_line(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.long
 def test_the_commands_run(spark: Any, source: Path, expected: dict[str, bytes], tmp_path: Path) -> None:
     ran = run("spark", "fit", source, "--out", tmp_path / "model", "--method", "itq", "--bits", "32")
     assert ran.code == 0 and "itq, 32 bits" in ran.stdout
