@@ -8,8 +8,12 @@ from typing import TypeAlias
 
 Address: TypeAlias = Path | str
 
-SCHEMES = ("postgresql", "postgres", "milvus")
-SCHEME = re.compile(rf"({'|'.join(SCHEMES)})://", re.IGNORECASE)
+MODULES = {  # that open the collections of a scheme
+    "postgresql": "snuh.collection.postgres",
+    "postgres": "snuh.collection.postgres",
+    "milvus": "snuh.collection.milvus",
+}
+SCHEME = re.compile(rf"({'|'.join(MODULES)})://", re.IGNORECASE)
 # A password after the user, or as a parameter. It may hold any sign, so all up to the last "@" is hidden.
 PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@(?=[^@]*$)", re.DOTALL)
 PARAMETER = re.compile(r"([?&](?:[a-z_]*password|token|secret)=)[^&#]*", re.IGNORECASE)

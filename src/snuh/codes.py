@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,3 +92,11 @@ def _widest_word(width: int) -> np.dtype[np.unsignedinteger]:
     """Return the widest unsigned integer that divides a row of `width` bytes."""
     size = next(size for size in (8, 4, 2, 1) if width % size == 0)
     return np.dtype(f"u{size}")
+
+
+def code_column(codes: NDArray[np.uint8]) -> Any:  # pyarrow has no type stubs
+    """Return packed codes as an Arrow column of binaries of one size."""
+    import pyarrow as pa
+
+    kind = pa.binary(codes.shape[1])
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(codes), [None, pa.py_buffer(codes.tobytes())])

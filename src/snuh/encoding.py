@@ -25,6 +25,11 @@ class EncodedBatch:
     codes: NDArray[np.uint8]  # (documents, bytes)
     known: NDArray[np.bool_]  # (documents,)
 
+    def packed(self) -> list[bytes | None]:
+        """Return each document's code as bytes; None where the model knows nothing of it."""
+        pairs = zip(self.codes, self.known, strict=True)
+        return [code.tobytes() if known else None for code, known in pairs]
+
 
 def encode_source(
     model: Model, source: TextSource | MatrixSource, *, progress: Progress | None = None

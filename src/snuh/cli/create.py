@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import MAX_CHARACTERS, IdField, Json, MaxCharacters, TextField
+from snuh.cli.options import (
+    MAX_CHARACTERS,
+    IdField,
+    Json,
+    Length,
+    MaxCharacters,
+    Method,
+    Seed,
+    Settings,
+    TextField,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,19 +44,10 @@ def create(
     source: Annotated[
         str | None, typer.Option("--from", metavar="SOURCE", help="The documents to fill it with.")
     ] = None,
-    bits: Annotated[
-        int | None, typer.Option(metavar="N", help="Length of the codes; 64 if not given.")
-    ] = None,
-    method: Annotated[
-        str | None, typer.Option(metavar="NAME", help='How to learn, see "snuh methods".')
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Of everything random; 0 if not given.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help='A parameter of the method, as in "snuh fit".'),
-    ] = None,
+    bits: Length = None,
+    method: Method = None,
+    seed: Seed = None,
+    settings: Settings = None,
     text_field: TextField = "text",
     id_field: IdField = "id",
     max_characters: MaxCharacters = MAX_CHARACTERS,

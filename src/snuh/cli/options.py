@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from snuh.methods import DEFAULT
+
 MAX_CHARACTERS = 10_000_000  # the library's own limit: importing it here would make --help slow
 
 
@@ -35,6 +37,25 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for m
 TextField = Annotated[str, typer.Option(metavar="NAME", help="The field that holds the text.")]
 IdField = Annotated[str, typer.Option(metavar="NAME", help="The field that holds the id.")]
 MaxCharacters = Annotated[int, typer.Option(metavar="N", help="The longest text to take.")]
+
+# How to learn; what is not given is taken from elsewhere
+Method = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=f'How to learn, see "snuh methods"; {DEFAULT} if not given.'),
+]
+Length = Annotated[
+    int | None,
+    typer.Option("--bits", metavar="N", help="Length of the codes, a multiple of 8; 64 if not given."),
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Of everything random; 0 if not given.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A parameter of the method, or features.KEY=VALUE for the vocabulary; as often as needed.",
+    ),
+]
 
 # How to search
 K = Annotated[int, typer.Option("-k", metavar="N", help="How many documents to show.")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import IdField, Json, TextField
+from snuh.cli.options import IdField, Json, Length, Method, Seed, Settings, TextField
 
 if TYPE_CHECKING:
     from snuh.spark.writing import Written
@@ -49,23 +49,10 @@ Conf = Annotated[
 def fit(
     source: Source,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model folder to write.")],
-    method: Annotated[
-        str | None, typer.Option(metavar="NAME", help='How to learn, see "snuh methods".')
-    ] = None,
-    bits: Annotated[
-        int | None, typer.Option(metavar="N", help="Length of the codes, a multiple of 8; 64 if not given.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Of everything random; 0 if not given.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="A parameter of the method, or features.KEY=VALUE for the vocabulary; as often as needed.",
-        ),
-    ] = None,
+    method: Method = None,
+    bits: Length = None,
+    seed: Seed = None,
+    settings: Settings = None,
     workers: Annotated[
         int, typer.Option(metavar="N", help="Processes that train together, on a core each.")
     ] = 1,

@@ -11,6 +11,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from snuh.codes import code_column
 from snuh.errors import InputError, suggest
 from snuh.storage import atomic_write
 
@@ -61,10 +62,7 @@ def _parquet(path: Path, width: int) -> Iterator[Write]:
     with atomic_write(path) as beside, pq.ParquetWriter(beside, schema) as file:
 
         def write(ids: Sequence[str], codes: NDArray[np.uint8]) -> None:
-            column = pa.FixedSizeBinaryArray.from_buffers(
-                pa.binary(width), len(codes), [None, pa.py_buffer(codes.tobytes())]
-            )
-            file.write_table(pa.table([pa.array(ids, pa.string()), column], schema=schema))
+            file.write_table(pa.table([pa.array(ids, pa.string()), code_column(codes)], schema=schema))
 
         yield write
 

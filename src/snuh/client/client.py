@@ -13,6 +13,7 @@ from snuh.client.connection import Connection
 from snuh.client.results import DuplicateGroups, FieldFacts, Plane
 from snuh.codes import check_codes
 from snuh.collection import Added, shown
+from snuh.collection.collection import MAX_CHARACTERS
 from snuh.collection.incoming import checked_documents
 from snuh.collection.results import Fast, Info, Sample
 from snuh.collection.searching import SearchOptions
@@ -26,7 +27,6 @@ from snuh.model import Model
 from snuh.search import Hit
 
 USUAL_PLACE = "http://127.0.0.1:8765"
-MAX_CHARACTERS = 10_000_000
 TEXTS_AT_ONCE, HITS_AT_ONCE = 100, 10_000  # what a server takes in one request
 IDS_AT_ONCE = 10_000
 PATIENCE = 600.0  # seconds, for what a server has to make first

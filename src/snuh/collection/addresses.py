@@ -5,16 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from snuh.addresses import SCHEME, Address
+from snuh.addresses import MODULES, SCHEME, Address
 from snuh.collection.backend import BackendModule
 from snuh.errors import MissingExtraError
 
 LOCAL = "snuh.collection.local"
-MODULES = {
-    "postgresql": "snuh.collection.postgres",
-    "postgres": "snuh.collection.postgres",
-    "milvus": "snuh.collection.milvus",
-}
 EXTRAS = {"psycopg": "postgres", "psycopg_pool": "postgres", "pymilvus": "milvus"}  # by the module they bring
 
 

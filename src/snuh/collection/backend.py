@@ -223,6 +223,16 @@ class BackendModule(Protocol):
         """Return what a server calls the collection unless told otherwise."""
 
 
+def by_id(new: Sequence[NewDocument], *, bits: int) -> dict[str, NewDocument]:
+    """Return documents to put by their ids, of several with one id the last.
+
+    CollectionError where a code is not of so many bits.
+    """
+    if any(one.code is not None and 8 * len(one.code) != bits for one in new):
+        raise CollectionError(f"this collection holds {bits}-bit codes, these are of another model")
+    return {one.document.id: one for one in new}
+
+
 def even_places(count: int, most: int) -> NDArray[np.int64]:
     """Return up to `most` numbers below `count`, evenly apart, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.int64))

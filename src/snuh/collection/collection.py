@@ -140,10 +140,7 @@ class Collection:
                 # The model was changed since this batch was encoded.
                 opened = self._open(write.state)
                 (batch,) = encode_documents(opened.model, documents)
-            codes = [
-                row.tobytes() if known else None for row, known in zip(batch.codes, batch.known, strict=True)
-            ]
-            put = write.put(list(map(NewDocument, batch.documents, codes)))
+            put = write.put(list(map(NewDocument, batch.documents, batch.packed())))
         return put
 
     def delete(self, ids: Iterable[str]) -> int:

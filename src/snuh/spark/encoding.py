@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import snuh
+from snuh.codes import code_column
 from snuh.collection.modelfiles import files_of, model_of
 from snuh.errors import InputError
 from snuh.model import Model, load
@@ -75,20 +76,10 @@ def encode_texts(model: Model, texts: list[str]) -> Codes:
     return Codes(model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
 
-def code_column(codes: NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
-    """Return packed codes as an Arrow column of bytes."""
-    import pyarrow as pa
-
-    fixed = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(codes.shape[1]), len(codes), [None, pa.py_buffer(codes.tobytes())]
-    )
-    return fixed.cast(kind)
-
-
 def _encode_batches(batches: Iterable[pa.RecordBatch], *, sent: SentModel) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     model = receive_model(sent)
     for batch in batches:
         codes = encode_texts(model, batch["text"].to_pylist()).codes
-        yield pa.RecordBatch.from_pydict({"id": batch["id"], "code": code_column(codes, pa.binary())})
+        yield pa.RecordBatch.from_pydict({"id": batch["id"], "code": code_column(codes).cast(pa.binary())})

@@ -16,6 +16,7 @@ import numpy as np
 from snuh.errors import check_arguments
 from snuh.features import TfidfFeatures
 from snuh.graph import Neighbors, nearest_neighbors
+from snuh.graph.approximate import WANTED
 from snuh.hasher import training_versions
 from snuh.methods import DEFAULT, info, make
 from snuh.model import Model
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ENOUGH_RECALL = 0.95  # of the neighbours found in groups; below it there is a warning
 GROUPS_FROM = 20_000  # documents; fewer are compared with all others by the driver, in seconds
 
 
@@ -136,7 +136,7 @@ def _find_neighbors(
         found = group_neighbors(
             spark, data.X, similarity, k=k, seed=int(estimator.seed), shipment=shipment, report=report
         )
-        if found.recall is not None and found.recall < ENOUGH_RECALL:
+        if found.recall is not None and found.recall < WANTED:
             logger.warning("only %.1f%% of the exact neighbours were found", 100 * found.recall)
     data.graphs.append(found.facts)
     return found

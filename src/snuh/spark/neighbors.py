@@ -21,6 +21,7 @@ from snuh.errors import InputError
 from snuh.graph import DensePart, Neighbors, group_equal_rows, nearest_neighbors
 from snuh.graph.approximate import Sample
 from snuh.graph.joined import join
+from snuh.methods.lsa import LSA
 from snuh.spark.shipping import Shipment, send_arrays
 from snuh.spark.watching import Report, watched
 
@@ -47,9 +48,7 @@ class Similarity:
 
     def values(self, X: sparse.csr_matrix) -> Floats:
         """Return unit rows in LSA space (docs, dims)."""
-        values: Floats = np.asarray(X @ self.directions, dtype=np.float32)
-        values /= np.maximum(np.linalg.norm(values, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        return values
+        return LSA(self.directions).unit_values(X)
 
     @property
     def groups(self) -> int:

@@ -18,10 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from snuh.codes import code_column
 from snuh.errors import InputError
 from snuh.model import Model
 from snuh.spark.documents import look_at, named_columns
-from snuh.spark.encoding import SentModel, code_column, encode_texts, receive_model, send_model
+from snuh.spark.encoding import SentModel, encode_texts, receive_model, send_model
 from snuh.spark.watching import Report, watched
 from snuh.storage import dump_json, read_json, reporting_as_input_error, write_json
 
@@ -139,7 +140,7 @@ def write_part(
             for batch in batches:
                 codes, known = encode_texts(model, batch["text"].to_pylist())
                 unknown += int((~known).sum())
-                columns = [batch["id"].cast(pa.string()), code_column(codes, schema.field("code").type)]
+                columns = [batch["id"].cast(pa.string()), code_column(codes)]
                 file.write_table(pa.table(columns, schema=schema))
             file.add_key_value_metadata({UNKNOWN.decode(): str(unknown)})
         os.replace(beside, place / f"part-{number:05d}.parquet")

@@ -62,9 +62,7 @@ def rehash(
 def _put(write: Write, batch: Sequence[tuple[int, Document]], model: Model) -> None:
     seqs = iter([seq for seq, _ in batch])
     for part in encode_documents(model, [document for _, document in batch]):
-        codes = [
-            code.tobytes() if known else None for code, known in zip(part.codes, part.known, strict=True)
-        ]
+        codes = part.packed()
         write.put_next_codes([next(seqs) for _ in codes], codes)
 
 

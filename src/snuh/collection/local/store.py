@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.collection import backend
-from snuh.collection.backend import NewDocument
+from snuh.collection.backend import NewDocument, by_id
 from snuh.collection.columns import is_storable, to_columns, to_document
 from snuh.collection.local.connection import Connection, reported
 from snuh.collection.local.schema import NEXT_CODES, STORE_VERSION, TABLES
@@ -225,15 +225,11 @@ class Write:
 
     def put(self, new: Sequence[NewDocument]) -> Added:
         """Insert documents, or replace those with the same id where they are."""
-        by_id = {one.document.id: one for one in new}  # of several with one id the last counts
-        if any(one.code is not None and len(one.code) != self.state.bits // 8 for one in new):
-            raise CollectionError(
-                f"this collection holds {self.state.bits}-bit codes, these are of another model"
-            )
-        columns = {identity: to_columns(one.document) for identity, one in by_id.items()}
-        known = self._seqs_of(list(by_id))
+        wanted = by_id(new, bits=self.state.bits)
+        columns = {identity: to_columns(one.document) for identity, one in wanted.items()}
+        known = self._seqs_of(list(wanted))
         documents, codes, gone = [], [], []
-        for identity, one in by_id.items():
+        for identity, one in wanted.items():
             seq = known.get(identity)
             if seq is None:
                 seq, self._next_seq = self._next_seq, self._next_seq + 1
@@ -245,11 +241,11 @@ class Write:
         self._connection.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", documents)
         self._connection.executemany("INSERT OR REPLACE INTO codes VALUES (?, ?)", codes)
         self._connection.executemany("DELETE FROM codes WHERE seq = ?", gone)
-        names = {(name,) for one in by_id.values() for name in one.document.metadata}
+        names = {(name,) for one in wanted.values() for name in one.document.metadata}
         self._connection.executemany("INSERT OR IGNORE INTO fields VALUES (?)", names)
         self._changed.update(known.values())
-        without = sum(one.code is None for one in by_id.values())
-        return Added(len(by_id) - len(known), len(known), without)
+        without = sum(one.code is None for one in wanted.values())
+        return Added(len(wanted) - len(known), len(known), without)
 
     def _seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
         known: dict[str, int] = {}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from snuh.collection.milvus.entities import FACT, Row
 from snuh.collection.milvus.finding import ALL_LISTS, Found
 from snuh.collection.milvus.rows import Rows
+from snuh.collection.recall import share_found
 from snuh.collection.results import Fast
 from snuh.errors import CollectionError
 
@@ -47,21 +48,10 @@ def measured(queries: NDArray[np.uint8], find: Find, *, k: int, recall: float, d
     """Return the smallest power of two of lists to read that finds the wanted share of the exact answer."""
     exact = find(queries, ALL_LISTS)
     probes = 1
-    while (reached := _share(exact, find(queries, probes))) < recall and probes < LISTS:
+    while (reached := share_found(exact, find(queries, probes))) < recall and probes < LISTS:
         probes *= 2
     words = f"{probes} of up to {LISTS:,} lists are read in each segment"
     return Fast({"lists": LISTS, "read": probes}, words, k, reached, documents)
-
-
-def _share(exact: list[list[Found]], found: list[list[Found]]) -> float:
-    """Return how much is found that is no further than the last of the exact answer; 1 for none."""
-    right = sum(
-        sum(one.distance <= answer[-1].distance for one in some)
-        for answer, some in zip(exact, found, strict=True)
-        if answer
-    )
-    wanted = sum(map(len, exact))
-    return right / wanted if wanted else 1.0
 
 
 def write_fast(rows: Rows, fast: Fast, *, write: int) -> None:

@@ -109,7 +109,7 @@ def _encode(source: Rows, listed: Sequence[dict[str, object]], write: MilvusWrit
             yield document
 
     for part in encode_documents(model, documents()):
-        codes = [row.tobytes() if known else None for row, known in zip(part.codes, part.known, strict=True)]
+        codes = part.packed()
         write.put_at(list(zip(seqs, map(NewDocument, part.documents, codes), strict=True)))
         del seqs[: len(codes)]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from snuh.collection.backend import NewDocument, State
+from snuh.collection.backend import NewDocument, State, by_id
 from snuh.collection.milvus.entities import Row, field_rows, key_of, piece_keys, rows_of
 from snuh.collection.milvus.rows import IS_DOCUMENT, Rows
 from snuh.collection.results import Added
-from snuh.errors import CollectionError
 
 BATCH_DOCUMENTS = 5_000
 
@@ -38,14 +37,9 @@ class MilvusWrite:
 
     def put(self, new: Sequence[NewDocument]) -> Added:
         """Insert documents, or replace those with the same id; of several with one id the last counts."""
-        by_id = {one.document.id: one for one in new}
-        if any(one.code is not None and len(one.code) != self._rows.facts.width for one in new):
-            raise CollectionError(
-                f"this collection holds {self.state.bits}-bit codes, these are of another model"
-            )
-        for one in by_id.values():  # what cannot be stored is found out before anything is
+        documents = list(by_id(new, bits=self.state.bits).values())
+        for one in documents:  # what cannot be stored is found out before anything is
             rows_of(one, seq=0, write=0)
-        documents = list(by_id.values())
         replaced = 0
         for start in range(0, len(documents), BATCH_DOCUMENTS):
             replaced += self._put(documents[start : start + BATCH_DOCUMENTS])

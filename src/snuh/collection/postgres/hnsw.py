@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from snuh.collection.postgres.connections import Connection, Connections
 from snuh.collection.postgres.schema import index_of
 from snuh.collection.postgres.write import State
+from snuh.collection.recall import share_found
 from snuh.collection.results import Fast
 
 if TYPE_CHECKING:
@@ -24,10 +25,7 @@ def fast_of(connection: Connection, state: State) -> Fast | None:
         "JOIN pg_index i ON i.indexrelid = to_regclass(%s) AND i.indisvalid WHERE f.codes = %s",
         (index_of(state.codes), state.codes),
     ).fetchone()
-    if row is None:
-        return None
-    ef, k, recall, documents = row
-    return Fast({"ef_search": ef}, f"an HNSW index, {ef:,} candidates", k, recall, documents)
+    return None if row is None else _facts(*row)
 
 
 def make_hnsw(backend: PgBackend, connections: Connections, finder: Finder, *, k: int, recall: float) -> Fast:
@@ -47,19 +45,18 @@ def make_hnsw(backend: PgBackend, connections: Connections, finder: Finder, *, k
         documents = backend.searchable()
         queries = [code.tobytes() for code in backend.sample_codes(SAMPLE).codes]
         exact = [finder.exact(connection, state, query, k=k) for query in queries]
-        reached, ef = 1.0, EFFORTS[0]
         for ef in EFFORTS:
-            right = 0
-            for query, best in zip(queries, exact, strict=True):
-                found = finder.near(connection, state, query, k=k, ef=ef)
-                right += sum(place.distance <= best[-1].distance for place in found)
-            reached = right / max(1, sum(map(len, exact)))
+            found = [finder.near(connection, state, query, k=k, ef=ef) for query in queries]
+            reached = share_found(exact, found)
             if reached >= recall:
                 break
-    reached = reached if queries else 1.0
     with connections.writing() as connection:
         connection.execute("DELETE FROM fast")
         connection.execute(
             "INSERT INTO fast VALUES (%s, %s, %s, %s, %s)", (state.codes, ef, k, reached, documents)
         )
-    return Fast({"ef_search": ef}, f"an HNSW index, {ef:,} candidates", k, reached, documents)
+    return _facts(ef, k, reached, documents)
+
+
+def _facts(ef: int, k: int, recall: float, documents: int) -> Fast:
+    return Fast({"ef_search": ef}, f"an HNSW index, {ef:,} candidates", k, recall, documents)

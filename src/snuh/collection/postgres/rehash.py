@@ -66,8 +66,8 @@ def rehash(
 def _encoded(batch: Sequence[tuple[int, Document]], model: Model) -> Iterator[tuple[int, bytes | None]]:
     seqs = iter([seq for seq, _ in batch])
     for part in encode_documents(model, [document for _, document in batch]):
-        for code, known in zip(part.codes, part.known, strict=True):
-            yield next(seqs), code.tobytes() if known else None
+        for code in part.packed():
+            yield next(seqs), code
 
 
 def _check_turn(write: PgWrite, token: str) -> None:

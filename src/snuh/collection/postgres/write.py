@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from snuh.collection import backend
-from snuh.collection.backend import NewDocument
+from snuh.collection.backend import NewDocument, by_id
 from snuh.collection.columns import Columns, to_columns
 from snuh.collection.modelfiles import ModelFiles
 from snuh.collection.postgres.bitstrings import to_bits
@@ -18,7 +18,7 @@ from snuh.collection.postgres.schema import FORMAT, TABLES, codes_table, create_
 from snuh.collection.results import Added
 from snuh.corpus import Document
 from snuh.corpus.record import quote
-from snuh.errors import CollectionError, InputError
+from snuh.errors import InputError
 
 ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 PERHAPS_INEXACT = re.compile(r"[0-9](?:[.eE]|[0-9]{18})")  # a float, or a whole number of over 64 bits
@@ -48,29 +48,25 @@ class PgWrite:
 
     def put(self, new: Sequence[NewDocument]) -> Added:
         """Insert documents, or replace those with the same id where they are."""
-        by_id = {one.document.id: one for one in new}  # of several with one id the last counts
-        if any(one.code is not None and 8 * len(one.code) != self.state.bits for one in new):
-            raise CollectionError(
-                f"this collection holds {self.state.bits}-bit codes, these are of another model"
-            )
-        columns = {identity: _columns(one.document) for identity, one in by_id.items()}
-        known = self._seqs_of(list(by_id))
+        wanted = by_id(new, bits=self.state.bits)
+        columns = {identity: _columns(one.document) for identity, one in wanted.items()}
+        known = self._seqs_of(list(wanted))
         if known:
             self.delete(known.values())
         seqs = {}
-        for identity in by_id:
+        for identity in wanted:
             seqs[identity] = known.get(identity, self._next_seq)
             self._next_seq += identity not in known
-        self._copy_documents(by_id, columns, seqs)
-        codes = [(seqs[identity], one.code) for identity, one in by_id.items()]
+        self._copy_documents(wanted, columns, seqs)
+        codes = [(seqs[identity], one.code) for identity, one in wanted.items()]
         self.copy_codes(self.state.codes, codes)
-        names = sorted({name for one in by_id.values() for name in one.document.metadata})
+        names = sorted({name for one in wanted.values() for name in one.document.metadata})
         if names:
             self._connection.execute(
                 "INSERT INTO fields SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", (names,)
             )
-        without = sum(one.code is None for one in by_id.values())
-        return Added(len(by_id) - len(known), len(known), without)
+        without = sum(one.code is None for one in wanted.values())
+        return Added(len(wanted) - len(known), len(known), without)
 
     def _seqs_of(self, ids: list[str]) -> dict[str, int]:
         rows = self._connection.execute("SELECT id, seq FROM documents WHERE id = ANY(%s::text[])", (ids,))
