@@ -9,7 +9,9 @@ import pytest
 from snuh.collection import Collection
 from tests.collection.worlds import documents, fast_place, toy_model
 
-pytest.register_assert_rewrite("tests.collection.contract", "tests.collection.like_dictionary")
+pytest.register_assert_rewrite(
+    "tests.collection.contract", "tests.collection.ways_in", "tests.collection.like_dictionary"
+)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from tests.collection.contract import *  # noqa: F403
 from tests.collection.engines import Engine, folders
+from tests.collection.ways_in import *  # noqa: F403
 
 
 @pytest.fixture(scope="module")

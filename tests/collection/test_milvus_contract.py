@@ -29,6 +29,7 @@ from tests.collection.contract import *  # noqa: F403
 from tests.collection.contract import QUIET
 from tests.collection.like_dictionary import CollectionLikeDictionary
 from tests.collection.milvus_server import PASSWORD, USER, MilvusServer, free_ports
+from tests.collection.ways_in import *  # noqa: F403
 from tests.collection.worlds import WORDS, Mirror, assert_answers_like, document, documents, record, toy_model
 from tests.filters.worlds import filters, records
 

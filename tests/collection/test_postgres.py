@@ -35,7 +35,6 @@ from tests.collection.worlds import (
     documents,
     toy_model,
 )
-from tests.server.serving import serving
 
 
 @pytest.fixture(scope="module")
@@ -491,27 +490,6 @@ def test_a_copy_whose_process_is_killed_leaves_nothing_behind(
 
 
 # The other ways in
-
-
-def test_it_is_served(engine: Postgres, address: str) -> None:
-    bare = address.replace(f":{PASSWORD}@", "@")
-    with Collection(address) as opened:
-        expected = [hit.document.id for hit in opened.search("ship", k=5)]
-    name = schema_of(address)
-    with (
-        serving(bare, PGPASSWORD=PASSWORD) as server,  # type: ignore[arg-type]
-        server.client(name) as client,
-    ):
-        assert [hit.document.id for hit in client.search("ship", k=5)] == expected
-        client.add([{"id": "over-http", "text": "ship"}])
-        assert "over-http" in client and len(client) == 13
-        for path in ("/v1/collections", f"/v1/collections/{name}", "/ready"):
-            answered = server.get(path)
-            assert answered.status_code == 200 and PASSWORD not in answered.text
-        missing = server.get(f"/v1/collections/{name}/documents/nothing")
-        assert missing.status_code == 404 and "127.0.0.1" not in missing.text
-        engine.restart()
-        assert "over-http" in [hit.document.id for hit in client.search("ship", k=5)]
 
 
 def test_without_its_client_the_extra_is_named() -> None:

@@ -43,8 +43,9 @@ Its fields are id, text, labels and split (train, val or test); anything else is
 
 
 def _paragraphs(text: str) -> str:
-    """Put each paragraph on one line, for the terminal to break where it ends."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    """Put each paragraph on one line, for the terminal to break where it ends; a bracket is no markup."""
+    lines = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    return "\n\n".join(lines).replace("[", r"\[")
 
 
 app = typer.Typer(
