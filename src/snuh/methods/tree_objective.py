@@ -44,6 +44,7 @@ from snuh.methods.annealing import rise
 from snuh.methods.decoder import WordDecoder
 from snuh.methods.layers import sparse_linear, word_sets
 from snuh.methods.principal import fit_principal, turn_to_bits
+from snuh.methods.sparse_rows import SparseRows, take_rows
 from snuh.methods.thresholds import medians
 from snuh.methods.tree_terms import CORRELATIONS, TermsOf, tree_terms
 
@@ -97,6 +98,12 @@ class TreeBatch:
     neighbors: npt.NDArray[np.int64]  # (b,), or none at all where there are no edges
     weight: Tensor  # (b,) d_i / 2 times w_ij
     prior: Tensor  # (b,)
+
+    def part(self, chosen: slice) -> TreeBatch:
+        """Return a smaller batch of some of its documents."""
+        return TreeBatch(
+            self.documents[chosen], self.neighbors[chosen], self.weight[chosen], self.prior[chosen]
+        )
 
 
 class Neighborhoods:
@@ -189,9 +196,9 @@ class TreeObjective:
         """Draw every document once, each with one of its edges."""
         if self.new_edges is not None and epoch == self.settings.refresh > 0:
             self.neighborhoods = Neighborhoods(self.new_edges(self.encoder()), self.X.shape[0])
-        documents = rng.permutation(self.documents)
-        for start in range(0, len(documents), self.settings.batch):
-            yield self.neighborhoods.draw(documents[start : start + self.settings.batch], rng)
+        drawn = self.neighborhoods.draw(rng.permutation(self.documents), rng)
+        for start in range(0, len(drawn.documents), self.settings.batch):
+            yield drawn.part(slice(start, start + self.settings.batch))
 
     def loss(self, batch: TreeBatch, *, epoch: float) -> Mapping[str, Tensor]:
         """The negative bound of a batch by named parts, each a mean per document.
@@ -200,7 +207,7 @@ class TreeObjective:
         what a step costs.
         """
         docs, has_neighbors = len(batch.documents), len(batch.neighbors) > 0
-        rows = self.X[np.concatenate([batch.documents, batch.neighbors])]
+        rows = take_rows(self.X, np.concatenate([batch.documents, batch.neighbors]))
         outputs = sparse_linear(self._hide_words(rows), self.weight, gradient=self._weight_gradient)
         neighbor_words = self.settings.neighbor_words if has_neighbors else 0.0
         own = (docs + 1) // 2 if neighbor_words else docs
@@ -220,13 +227,12 @@ class TreeObjective:
             parts["edges"] = beta / docs * edges
         return parts
 
-    def _hide_words(self, rows: sparse.csr_matrix) -> sparse.csr_matrix:
+    def _hide_words(self, rows: SparseRows) -> SparseRows:
         share = self.settings.word_dropout
         if not share:
             return rows
-        kept = torch.rand(rows.nnz, generator=self.generator).numpy() >= share
-        data = rows.data * (kept / np.float32(1.0 - share))
-        return sparse.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
+        kept = torch.rand(len(rows.data), generator=self.generator).numpy() >= share
+        return replace(rows, data=rows.data * (kept / np.float32(1.0 - share)))
 
     def encoder(self) -> Encoder:
         """The mean's map sigmoid(W x / tau) and the thresholds, as arrays of their own."""
