@@ -28,13 +28,14 @@ class SparseRows:
 
 def take_rows(X: sparse.csr_matrix | SparseRows, rows: npt.NDArray[np.integer]) -> SparseRows:
     """Return these rows, in this order."""
-    return SparseRows(*_take(X.indptr, X.indices, X.data, rows), (len(rows), X.shape[1]))
+    first, columns, values = _take(X.indptr, X.indices, X.data, rows)
+    return SparseRows(first, columns, values, (len(rows), X.shape[1]))
 
 
 def transposed(X: sparse.csr_matrix | SparseRows) -> SparseRows:
     """Return columns as rows, the values of each in order."""
-    rows, columns = X.shape
-    return SparseRows(*_transpose(X.indptr, X.indices, X.data, columns), (columns, rows))
+    first, rows, values = _transpose(X.indptr, X.indices, X.data, X.shape[1])
+    return SparseRows(first, rows, values, (X.shape[1], X.shape[0]))
 
 
 @compiled()
