@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from snuh.spark.neighbors import Similarity, group_neighbors
 from snuh.spark.rows import gather_rows
 from snuh.spark.vocabulary import fit_features
 from tests.cli.running import environment, run
+from tests.collection.milvus_server import MilvusServer
 from tests.collection.postgres_server import PostgresServer
 from tests.spark.java import need_java
 from tests.worlds import planted_topics, write_jsonl
@@ -182,9 +183,13 @@ def test_two_workers_learn_what_one_learns_even_if_one_is_killed(frame: Any) -> 
     assert precision(trained) >= precision(alone) - 0.03 >= 0.9
 
 
-@pytest.fixture
-def postgres() -> Iterator[str]:
-    """The address of a new collection in PostgreSQL."""
+@contextmanager
+def _folder(place: Path) -> Iterator[str]:
+    yield str(place / "toy")
+
+
+@contextmanager
+def _postgres(_: Path) -> Iterator[str]:
     server = PostgresServer()
     try:
         yield server.address("toy", database=server.new_database())
@@ -192,8 +197,20 @@ def postgres() -> Iterator[str]:
         server.stop()
 
 
-def test_documents_go_into_a_collection(frame: Any, model: snuh.Model, tmp_path: Path, postgres: str) -> None:
-    for address in (str(tmp_path / "toy"), postgres):
+@contextmanager
+def _milvus(_: Path) -> Iterator[str]:
+    server = MilvusServer()
+    try:
+        yield server.address("toy")
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("engine", [_folder, _postgres, pytest.param(_milvus, marks=pytest.mark.long)])
+def test_documents_go_into_a_collection(
+    frame: Any, model: snuh.Model, tmp_path: Path, engine: Callable[[Path], AbstractContextManager[str]]
+) -> None:
+    with engine(tmp_path) as address:
         snuh.Collection.create(address, model).close()
         for again in (False, True):
             added = add_to_collection(frame, address)
