@@ -3,7 +3,8 @@
     SNUH_DATA=... python -m benchmarks.growth [--sizes 12500 25000 50000 100000] [--rounds 2]
         [--stages read features LSA graph ...] [--plot growth.svg]
 
-Each stage of each size runs in a process of its own, after a warm-up on few documents. The sizes take turns
+Each stage of each size runs in a process of its own with one thread (threads that wait for each other count as
+CPU time), after a warm-up on few documents. The sizes take turns
 in every round, and the least CPU time of the rounds counts: what else the machine does adds to the wall time,
 and less to the CPU time. The exponent is the slope of log CPU seconds over log documents. Prints JSON.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from benchmarks.growth_plot import draw
 from benchmarks.growth_stages import BESIDE_DEFAULT, STAGES, write_documents
 from benchmarks.machine import facts
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 SIZES = (12_500, 25_000, 50_000, 100_000)
 WARM_UP = 1_000
 LIMIT = 1.2
@@ -74,7 +77,13 @@ def main() -> None:
 
 def in_process(stage: str, folder: Path, docs: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.growth", "--stage", stage, "--folder", str(folder)]
-    done = subprocess.run([*command, "--sizes", str(docs)], check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [*command, "--sizes", str(docs)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | ONE_THREAD,
+    )
     result: dict[str, Any] = json.loads(done.stdout)
     print(docs, stage, result, file=sys.stderr, flush=True)
     return result
