@@ -4,9 +4,9 @@
         [--stages read features LSA graph ...] [--plot growth.svg]
 
 Each stage of each size runs in a process of its own, after a warm-up on few documents, with one thread:
-threads that wait for each other count as CPU time. The sizes take turns in every round, and the least CPU time of the
-rounds counts: what else the machine does adds to the wall time, and less to the CPU time. The exponent is the
-slope of log CPU seconds over log documents. Prints JSON.
+threads that wait for each other count as CPU time. The sizes take turns in every round, and the least CPU
+time of the rounds counts: what else the machine does adds to the wall time, and less to the CPU time. The
+exponent is the slope of log CPU seconds over log documents. Prints JSON.
 """
 
 from __future__ import annotations
