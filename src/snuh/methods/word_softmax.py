@@ -15,6 +15,7 @@ from numba.extending import overload
 
 from snuh.compiling import compiled
 
+LANES = 64
 SMALLEST = np.float32(-87.0)  # what exp makes of less is no normal number
 HALF, ONE, LOG2_E = np.float32(0.5), np.float32(1.0), np.float32(1.44269504)
 LN2, LN2_REST = np.float32(0.693359375), np.float32(-2.12194440e-4)  # ln 2; n times the first is exact
@@ -28,7 +29,7 @@ def exp(x: float) -> float:
     return math.exp(x)
 
 
-@overload(exp, inline="always")
+@overload(exp)
 def _exp(x):  # type: ignore[no-untyped-def]
     if x != float32:
         return lambda x: math.exp(x)
@@ -42,6 +43,38 @@ def _exp(x):  # type: ignore[no-untyped-def]
         return (inner * r * r + r + ONE) * exponent.view(np.float32)
 
     return of_single
+
+
+@compiled(reorder=True)
+def _add(line, bias):  # type: ignore[no-untyped-def]
+    """Add the bias, and return the largest; several are compared at once, and so none waits for another."""
+    largest = np.full(LANES, line[0] + bias[0])
+    whole = line.shape[0] - line.shape[0] % LANES
+    for start in range(0, whole, LANES):
+        for k in range(LANES):
+            value = line[start + k] + bias[start + k]
+            line[start + k] = value
+            largest[k] = value if value > largest[k] else largest[k]
+    for w in range(whole, line.shape[0]):
+        line[w] += bias[w]
+        largest[0] = max(largest[0], line[w])
+    return largest.max()
+
+
+@compiled(reorder=True)
+def _exponentiate(line, most):  # type: ignore[no-untyped-def]
+    """Put exp(l - most) in place of l, and return the sum; several sums, for precision and for speed."""
+    sums = np.zeros(LANES, dtype=line.dtype)
+    whole = line.shape[0] - line.shape[0] % LANES
+    for start in range(0, whole, LANES):
+        for k in range(LANES):
+            value = exp(line[start + k] - most)
+            line[start + k] = value
+            sums[k] += value
+    for w in range(whole, line.shape[0]):
+        line[w] = exp(line[w] - most)
+        sums[0] += line[w]
+    return sums.sum()
 
 
 @compiled(parallel=True, reorder=True)
@@ -59,17 +92,11 @@ def explain_words(logits, bias, first, words, of_present, largest, total):  # ty
     """
     for d in prange(logits.shape[0]):
         line = logits[d]
-        most = line[0] + bias[0]
-        for w in range(line.shape[0]):
-            line[w] += bias[w]
-            most = max(most, line[w])
+        most = _add(line, bias)
         present = line[0] * 0
         for p in range(first[d], first[d + 1]):
             present += line[words[p]]
-        sum_ = line[0] * 0
-        for w in range(line.shape[0]):
-            line[w] = exp(line[w] - most)
-            sum_ += line[w]
+        sum_ = _exponentiate(line, most)
         count = first[d + 1] - first[d]
         for p in range(first[d], first[d + 1]):
             line[words[p]] -= sum_ / count
