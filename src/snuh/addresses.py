@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TypeAlias
 
+from snuh.errors import InputError
+
 Address: TypeAlias = Path | str
 
 MODULES = {  # that open the collections of a scheme
@@ -15,8 +17,8 @@ MODULES = {  # that open the collections of a scheme
 }
 SCHEME = re.compile(rf"({'|'.join(MODULES)})://", re.IGNORECASE)
 # A password after the user, or as a parameter. It may hold any sign, so all up to the last "@" is hidden.
-PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@(?=[^@]*$)", re.DOTALL)
-PARAMETER = re.compile(r"([?&](?:[a-z_]*password|token|secret)=)[^&#]*", re.IGNORECASE)
+PASSWORD = re.compile(r"(?<=://)[^/?#@:]*:(?P<secret>.*)(?=@[^@]*$)", re.DOTALL)
+PARAMETER = re.compile(r"[?&](?:[a-z_]*password|token|secret)=(?P<secret>[^&#]*)", re.IGNORECASE)
 
 
 def is_remote(address: Address) -> bool:
@@ -28,4 +30,26 @@ def shown(address: Address) -> str:
     """Return an address as it may be shown, logged and answered: without its password."""
     if not is_remote(address):
         return str(address)
-    return PARAMETER.sub(r"\1***", PASSWORD.sub(r"\1:***@", str(address)))
+    text = str(address)
+    secrets = sorted(
+        found.span("secret") for pattern in (PASSWORD, PARAMETER) for found in pattern.finditer(text)
+    )
+    parts, end = [], 0
+    for start, stop in secrets:
+        if start >= end:  # what two of them share is hidden once
+            parts += [text[end:start], "***"]
+        end = max(end, stop)
+    return "".join([*parts, text[end:]])
+
+
+def check_signs(address: str) -> None:
+    """Raise InputError where a sign of the user or password is taken for the end of it.
+
+    The rest of the password would be taken for a host or a name, and would be told in messages.
+    """
+    authority, _, path = address.partition("://")[2].partition("?")[0].partition("/")
+    if authority.count("@") > 1 or "@" in path:
+        raise InputError(
+            f"{shown(address)}: expected one @, before the host: in a user or password write %40 for @, "
+            "%2F for / and %3A for :"
+        )

@@ -22,8 +22,13 @@ def check_bits(bits: int) -> int:
     return int(bits)
 
 
-def check_codes(codes: ArrayLike) -> NDArray[np.uint8]:
-    """Return packed codes as a contiguous uint8 array (documents, bytes); InputError if they are none."""
+def check_codes(codes: ArrayLike, *, bits: int | None = None) -> NDArray[np.uint8]:
+    """Return packed codes as a contiguous uint8 array (documents, bytes); InputError if they are none.
+
+    Args:
+        codes: as they came.
+        bits: the length that they must have; any if not given.
+    """
     array = np.asarray(codes)
     if array.dtype != np.uint8 or array.ndim != 2:
         came = f"{array.dtype} of shape {array.shape}"
@@ -31,6 +36,10 @@ def check_codes(codes: ArrayLike) -> NDArray[np.uint8]:
             f"codes must be uint8 of shape (documents, bits / 8), got {came}: pack bits with snuh.codes.pack"
         )
     check_bits(array.shape[1] * 8)
+    if bits is not None and array.shape[1] * 8 != bits:
+        raise InputError(
+            f"the codes must have {bits} bits, got {array.shape[1] * 8}: make them with the same model"
+        )
     return np.ascontiguousarray(array)
 
 

@@ -195,6 +195,8 @@ def test_many_queries_and_codes_find_what_one_finds(collection: Collection) -> N
     found = collection.search_many(["ship", UNKNOWN, "fog ice"], k=4)
     assert found == [collection.search("ship", k=4), None, collection.search("fog ice", k=4)]
     assert collection.search_codes(toy_model().encode(["ship"]), k=4) == [found[0]]
+    with pytest.raises(InputError, match="the codes must have 16 bits, got 32: make them with the same"):
+        collection.search_codes(toy_model(bits=32).encode(["ship"]))
     with pytest.raises(UnknownWordsError):
         collection.search(UNKNOWN)
     nearest = collection.search("ship", k=1)[0]
@@ -431,6 +433,19 @@ def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collectio
                 assert copied.add([document(90)]).inserted == 1
     finally:
         shutil.rmtree(place)
+
+
+def test_documents_stay_with_their_codes_while_others_write(collection: Collection) -> None:
+    backend, model = collection._backend, toy_model()
+    with backend.reading():
+        before = backend.documents(most=6)
+        with Collection(collection.address) as other:
+            other.add([document(1, "fog"), document(2, "ice dawn")])
+            other.delete(["d3"])
+        rows = backend.codes_of([seq for seq, _ in before])
+    expected = model.encode([one.text for _, one in before])
+    assert rows.seqs.tolist() == [seq for seq, _ in before]
+    assert np.array_equal(rows.codes, expected)
 
 
 def test_a_copy_that_fails_leaves_no_collection(engine: Engine, collection: Collection) -> None:

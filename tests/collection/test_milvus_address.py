@@ -53,6 +53,14 @@ def test_the_password_comes_from_the_environment_and_is_never_shown(monkeypatch:
     assert "hidden" not in str(caught.value)
 
 
+@pytest.mark.parametrize("sign", ["@", "/", "?", "#", ":/"])
+def test_a_password_that_is_cut_short_is_not_told(sign: str) -> None:
+    for start in ("hid", "12"):
+        with pytest.raises(InputError) as caught:
+            site_of(f"milvus://me:{start}{sign}den@host/t")
+        assert start not in str(caught.value) and "den" not in str(caught.value)
+
+
 def test_an_old_server_is_refused() -> None:
     for version in ("v2.3.5-lite", "2.6.1", "v3.0"):
         check_version(version, name="x")

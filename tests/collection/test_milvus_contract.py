@@ -130,6 +130,8 @@ def test_ties_are_in_order_beyond_what_one_search_of_milvus_gives(engine: Milvus
             patch.object(finding, "MOST_HITS", 8),
             patch.object(finding, "SPARE_HITS", 1),
             patch.object(rows, "WINDOW", 7),
+            patch.object(rows, "MOST_ABOUTS", 3),
+            patch.object(finding, "MOST_ABOUTS", 3),
         ):
             assert_answers_like(collection, mirror, texts=WORDS[:2])
             for options in ({"k": 20}, {"k": 15, "where": "not odd = true"}, {"k": 90, "radius": 3}):

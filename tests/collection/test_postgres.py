@@ -19,7 +19,7 @@ import pytest
 
 from snuh import encoding
 from snuh.addresses import shown
-from snuh.collection import Collection, is_collection
+from snuh.collection import Collection, check_free, is_collection
 from snuh.collection.copying import copy_collection
 from snuh.collection.postgres import connections
 from snuh.corpus import Document
@@ -80,6 +80,12 @@ def refused(work: Callable[[], object], kind: type[SnuhError] = CollectionError)
         ("postgresql:///db", "postgresql:///db"),
         ("POSTGRESQL://u:pw@h/db", "POSTGRESQL://u:***@h/db"),
         ("milvus://u:pw@h:1/c?token=pw", "milvus://u:***@h:1/c?token=***"),
+        ("postgresql://host:5432/db?user=a&password=x@yz", "postgresql://host:***"),
+        ("postgresql://u:a?token=b@host/db", "postgresql://u:***"),
+        (
+            "postgresql://u@h/db?password=x&sslpassword=y&a=b",
+            "postgresql://u@h/db?password=***&sslpassword=***&a=b",
+        ),
         ("folder/a:b@c", "folder/a:b@c"),
     ],
 )
@@ -163,6 +169,12 @@ def test_a_name_that_is_no_plain_word_is_refused(engine: Postgres, name: str) ->
 def test_an_address_that_libpq_does_not_take_is_refused(end: str) -> None:
     bad = f"postgresql://owner:{PASSWORD}@127.0.0.1{end}"
     assert "expected an address such as" in refused(lambda: Collection(bad), InputError)
+
+
+@pytest.mark.parametrize("address", ["postgresql://u:hid@den@127.0.0.1:1/db", "postgresql://u:hid/den@h/db"])
+def test_a_password_that_is_cut_short_is_not_told(address: str) -> None:
+    said = refused(lambda: Collection(address), InputError)
+    assert "write %40 for @" in said and "hid" not in said and "den" not in said
 
 
 def test_a_collection_that_is_not_there_is_said_to_be_missing(engine: Postgres) -> None:
@@ -293,7 +305,11 @@ def test_a_reader_may_search_and_not_write(engine: Postgres, address: str, reade
 
 def test_whoever_may_not_make_schemas_takes_a_prepared_one(engine: Postgres, reader: str) -> None:
     fresh = engine.fresh()
-    assert "permission denied" in refused(lambda: Collection.create(as_reader(fresh), toy_model()))
+    for work in (
+        lambda: Collection.create(as_reader(fresh), toy_model()),
+        lambda: check_free(as_reader(fresh)),
+    ):
+        assert "permission denied" in refused(work)
     engine.server.run(f"CREATE SCHEMA {schema_of(fresh)} AUTHORIZATION reader", database=engine.database)
     with Collection.create(as_reader(fresh), toy_model()) as made:
         assert made.add(documents(3)).inserted == 3

@@ -39,6 +39,16 @@ def test_a_row_has_the_figures_that_the_codes_reach(toy: Corpus) -> None:
     assert row["distinct_codes"] == len(np.unique(codes, axis=0))
     ones = np.unpackbits(codes, axis=1).mean(axis=0)
     assert row["ones_share"] == pytest.approx([ones.min(), ones.max()], abs=1e-3)
+    bits, searching = (np.unpackbits(some, axis=1).astype(int) for some in (codes, queries))
+    varying = bits[:, bits.std(axis=0) > 0]
+    correlations = np.abs(np.corrcoef(varying.T))[np.triu_indices(varying.shape[1], 1)]
+    assert row["bit_correlation"] == pytest.approx(correlations.mean(), abs=1e-4)
+    near = (searching[:, None, :] != bits[None, :, :]).sum(axis=2) <= 2
+    topics = {split: np.array([one[0] for one in toy.splits[split].labels]) for split in ("train", "test")}
+    same = topics["test"][:, None] == topics["train"][None, :]
+    within = (near & same).sum(axis=1) / np.maximum(near.sum(axis=1), 1)
+    assert row["precision_within_2"] == pytest.approx(within.mean(), abs=1e-5)
+    assert row["chance"] == pytest.approx(same.mean(), abs=1e-5)
     assert (row["epochs"], row["stopped"], row["commit"], row["error"]) == (2, "epochs", "abc", None)
     assert row["all_parameters"]["trees"] == 2 and row["all_parameters"]["tau"] == 0.1
     assert row["all_features"]["max_terms"] == 10_000

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,33 @@ def test_documents_go_into_a_collection(
             assert len(collection) == 1200
             document = collection.get("doc-5")
             assert (document.text, document.labels) == (RECORDS[5]["text"], ("topic1",))
+
+
+def test_columns_become_the_same_in_a_folder_and_in_an_engine(
+    spark: Any, model: snuh.Model, tmp_path: Path
+) -> None:
+    hour = datetime(2020, 1, 1, 12, tzinfo=UTC)
+    table = pa.table(
+        {
+            "id": ["a", "b"],
+            "text": ["x", "y"],
+            "hour": pa.array([hour, None], pa.timestamp("us", tz="UTC")),
+            "map": pa.array([[("k", 1.5)], [("l", None)]], pa.map_(pa.string(), pa.float64())),
+            "bytes": [b"1", b"2"],
+            "list": [[1, 2], []],
+        }
+    )
+    frame = spark.createDataFrame(table)
+    kept = []
+    with _postgres(tmp_path) as engine:
+        for address in (str(tmp_path / "toy"), engine):
+            snuh.Collection.create(address, model).close()
+            add_to_collection(frame, address)
+            with snuh.Collection(address) as collection:
+                kept.append([one.metadata for one in collection.documents()])
+    assert sorted(kept[0], key=str) == sorted(kept[1], key=str)
+    first = next(one for one in kept[0] if one["map"] == {"k": 1.5})
+    assert first.keys() == {"hour", "map", "list"} and datetime.fromisoformat(first["hour"]) == hour
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ def copy(
 ) -> None:
     """Copy a collection: the same documents, codes, order and model; nothing is encoded anew.
 
-    Others may go on to write; the copy is of the moment in which it started. It can be used once it is
+    Others may go on to write; the copy is of the moment in which it started (from Milvus: each document of
+    the moment in which it was read). It can be used once it is
     whole: where the copying is stopped, run it again. What "snuh index" made is not copied.
     """
     import shlex

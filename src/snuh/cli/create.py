@@ -115,15 +115,25 @@ def _refuse(learning: Mapping[str, object]) -> None:
 def _learn(address: str, source: TextSource, hasher: TextHasher) -> dict[str, Any]:
     """Learn a model and make the collection with it; return a summary."""
     import time
+    from tempfile import mkdtemp
 
     from snuh.addresses import shown
     from snuh.cli.fit import summarize
     from snuh.cli.learning import learn
     from snuh.collection import Collection
+    from snuh.errors import CollectionError, SnuhError
 
     def make() -> None:
-        if hasher.model_ is not None:
+        if hasher.model_ is None:
+            return
+        try:
             Collection.create(address, hasher.model_).close()
+        except SnuhError as error:
+            kept = Path(mkdtemp(prefix="snuh-")) / "model"
+            hasher.model_.save(kept)
+            raise CollectionError(
+                f"{error}; the model that was learnt is kept: use --model {kept}"
+            ) from error
 
     started = time.perf_counter()
     model = learn(hasher, source, save=make)

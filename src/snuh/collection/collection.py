@@ -256,7 +256,7 @@ class Collection:
         if how.rerank is not None:
             raise InputError("codes alone cannot be reranked: search for their texts")
         with self._current() as opened:
-            found = opened.find(check_codes(codes), how, most=how.most)
+            found = opened.find(check_codes(codes, bits=opened.model.bits), how, most=how.most)
             return opened.plain_hits(found, k=how.k)
 
     @tried_twice

@@ -18,9 +18,10 @@ def copy_collection(
 ) -> int:
     """Copy a collection to where none is yet, and return how many documents it has.
 
-    The copy is of one state of the source, whatever others write meanwhile. It is there once it is whole: a
-    stop at any point leaves nothing at the target that could be taken for a collection. Lists for fast
-    searches are not copied.
+    The copy is of one state of the source, whatever others write meanwhile; from Milvus, which keeps no
+    former states, each document is as it was when it was read, with the code of just that text. The copy is
+    there once it is whole: a stop at any point leaves nothing at the target that could be taken for a
+    collection. Lists for fast searches are not copied.
     """
     with closing(module_of(source).open_backend(str(source), timeout=TIMEOUT)) as origin:
         check_free(target)

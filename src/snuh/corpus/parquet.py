@@ -68,13 +68,15 @@ def _is_json(kind: pa.DataType) -> bool:
 
 
 def to_json(value: Any) -> Any:  # Any: whatever Arrow makes of a cell
-    """Turn a cell into JSON: dates as text, NaN as null, nested values likewise."""
+    """Turn a cell into JSON: dates as text, NaN as null, maps as objects, nested values likewise."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, dict):
         return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], tuple):  # what Arrow makes of a map
+        return {str(key): to_json(item) for key, item in value}
     if isinstance(value, list | tuple):
         return [to_json(item) for item in value]
     return value if value is None or isinstance(value, str | int) else str(value)

@@ -24,9 +24,12 @@ from snuh.progress import OnProgress
 FORMAT = 1
 LEARNT = (
     "precision",
+    "precision_within_2",
+    "chance",
     "alive",
     "distinct_codes",
     "ones_share",
+    "bit_correlation",
     "candidates",
     "score",
     "epochs",
@@ -97,17 +100,20 @@ def _fit(estimator: Any, run: Run, corpus: Corpus, on_progress: OnProgress | Non
 def _learnt(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:
     train, test = corpus.splits["train"], corpus.splits["test"]
     codes = estimator.transform(train.X)
-    scores = evaluate_codes(estimator.transform(test.X), test.labels, codes, train.labels)
-    ones = scores.health.ones_share
+    scores = evaluate_codes(estimator.transform(test.X), test.labels, codes, train.labels, radius=2)
+    ones, correlation = scores.health.ones_share, scores.health.bit_correlation
     training = estimator.training_
     epochs = [report.seconds for report in estimator.history_]
     # Runs on a part are about time and memory.
     candidates = corpus.candidates(estimator.encoder_) if run.documents is None else {}
     return {
         "precision": {str(cutoff): round(value, 5) for cutoff, value in scores.precision.items()},
+        "precision_within_2": round(scores.precision_within_radius, 5),
+        "chance": round(scores.chance, 5),
         "alive": scores.health.alive,
         "distinct_codes": scores.health.distinct_codes,
         "ones_share": [round(min(ones), 3), round(max(ones), 3)],
+        "bit_correlation": None if correlation is None else round(correlation, 4),
         "candidates": {name: round(value, 5) for name, value in candidates.items()},
         **{name: training[name] for name in ("score", "epochs", "best_epoch", "stopped")},
         "epoch_seconds": round(statistics.median(epochs), 4) if epochs else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,7 @@ def add_part(batches: Iterable[pa.RecordBatch], *, address: str, version: str) -
     import pyarrow as pa
 
     check_version(version)
-    records = (fields for batch in batches for fields in batch.to_pylist())
+    records = (fields for batch in batches for fields in _records(batch))
     with Collection(address, timeout=SECONDS_TO_WAIT) as collection:
         added = collection.add(_document(fields) for fields in records)
     yield pa.RecordBatch.from_pydict(
@@ -72,13 +73,30 @@ def add_part(batches: Iterable[pa.RecordBatch], *, address: str, version: str) -
     )
 
 
+def as_lines(batches: Iterable[pa.RecordBatch], *, version: str) -> Iterator[pa.RecordBatch]:
+    """Write every row of one partition as JSON."""
+    import pyarrow as pa
+
+    check_version(version)
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"line": [json.dumps(fields) for fields in _records(batch)]})
+
+
+def _records(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    for fields in batch.to_pylist():
+        yield {name: to_json(value) for name, value in fields.items() if not isinstance(value, bytes)}
+
+
 def _add_from_driver(frame: DataFrame, address: str, total: int, report: Report | None) -> Added:
+    # As JSON from the executors, so that dates and maps become what they become in an engine.
+    lines = frame.mapInArrow(partial(as_lines, version=snuh.__version__), "line string")
+
     def documents() -> Iterator[Document]:
-        rows: Iterable[Row] = frame.toLocalIterator(prefetchPartitions=True)
+        rows: Iterable[Row] = lines.toLocalIterator(prefetchPartitions=True)
         for number, row in enumerate(rows):
             if report is not None and number % 256 == 0:
                 report(number / total)
-            yield _document(row.asDict(recursive=True))
+            yield _document(json.loads(row["line"]))
 
     with watched(frame.sparkSession, None), Collection(address) as collection:
         added = collection.add(documents())
@@ -90,7 +108,6 @@ def _add_from_driver(frame: DataFrame, address: str, total: int, report: Report 
 def _document(fields: dict[str, Any]) -> Document:
     identity = fields["id"]
     try:
-        kept = {name: to_json(value) for name, value in fields.items() if not isinstance(value, bytes)}
-        return to_document(kept, 0, FieldNames())
+        return to_document(fields, 0, FieldNames())
     except RecordError as error:
         raise InputError(f"the document {quote(identity)}: {error}") from None

@@ -185,13 +185,21 @@ class MilvusBackend:
     def documents(
         self, *, after: int = 0, before: int | None = None, most: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
-        """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
+        """Return up to `most` documents with their seqs, in order, from between `after` and `before`.
+
+        Within a block of reading their codes are remembered with them, to stay together.
+        """
         found: list[tuple[int, Document]] = []
         with self._reading() as here:
+            here.known.clear()
             end = here.state.next_seq if before is None else min(before, here.state.next_seq)
             for listed in self._listed(here, where, after=after, before=end, size=most):
                 wanted = listed[: most - len(found)]
-                found += [(int(row["seq"]), document) for row, document in here.rows.documents(wanted)]
+                for row, document in here.rows.documents(wanted):
+                    seq = int(row["seq"])
+                    found.append((seq, document))
+                    if most <= MOST_REMEMBERED:
+                        here.known[seq] = (row, document)
                 if len(found) >= most:
                     break
         return found

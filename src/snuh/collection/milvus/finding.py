@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from snuh.collection.milvus.entities import record_of
 from snuh.collection.milvus.expressions import condition_of
-from snuh.collection.milvus.rows import HAS_CODE, Rows
+from snuh.collection.milvus.rows import HAS_CODE, MOST_ABOUTS, Rows
 from snuh.filters import Filter, matches
 
 MOST_HITS = 16_384  # that Milvus gives for one query
 SPARE_HITS, GROWTH = 64, 16
 MOST_HITS_AT_ONCE = 100_000  # of all queries of one request
-LISTED = ("size", "pieces", "about")  # what a filter needs
+LISTED = ("size", "pieces")  # what a filter needs, beside what documents are about
 ALL_LISTS = 65_536  # more than an index can have
 
 
@@ -92,13 +92,16 @@ class Seek:
             condition += f" and {known}"
         if (window.after, window.last) != (0, self.next_seq - 1):
             condition += f" and seq > {window.after} and seq <= {window.last}"
+        fields = ["seq", "size"] if self.where is None else ["seq", *LISTED]
+        if self.where is not None and limit * len(queries) <= MOST_ABOUTS:
+            fields.append("about")
         while True:
             answers = self.rows.connection.search(
                 self.rows.facts.documents,
                 queries,
                 field="code",
                 condition=condition,
-                fields=["seq", "size"] if self.where is None else ["seq", *LISTED],
+                fields=fields,
                 limit=limit,
                 probes=self.probes,
                 as_of=self.rows.as_of,
@@ -132,9 +135,12 @@ class Window(NamedTuple):
 
 
 def allowed(rows: Rows, where: Filter, listed: Sequence[dict[str, Any]]) -> set[str]:
-    """Return the keys that a filter lets through, of rows listed with `LISTED`."""
-    found = {row["key"] for row in listed if not row["pieces"] and matches(where, _record(row["about"]))}
+    """Return the keys that a filter lets through, of rows listed with `LISTED`, and perhaps `about`."""
     large = [row for row in listed if row["pieces"]]
+    small = [row for row in listed if not row["pieces"]]
+    abouts = {row["key"]: row["about"] for row in small if "about" in row}
+    abouts |= rows.abouts([row["key"] for row in small if "about" not in row])
+    found = {key for key, about in abouts.items() if matches(where, _record(about))}
     return found | {
         row["key"] for row, document in rows.documents(large) if matches(where, record_of(document))
     }

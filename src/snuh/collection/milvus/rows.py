@@ -30,6 +30,7 @@ from snuh.errors import CollectionError, ModelError
 IS_DOCUMENT, HAS_CODE = f"kind <= {WITHOUT_CODE}", f"kind == {DOCUMENT}"
 WINDOW = 16_384  # seqs, and so documents, that are listed in one request
 MOST_KEYS, MOST_PIECES = 4_096, 128  # in one request
+MOST_ABOUTS = 500  # metadata in one request, each of up to 60,000 bytes
 MOST_BYTES = 8_000_000  # the server takes and gives up to 64 MB in one
 MOST_ROWS = 10_000
 NO_ROWS = [{"count(*)": 0}]
@@ -96,6 +97,13 @@ class Rows:
             found.update(
                 (row["key"], row) for row in self.query(f"key in {json.dumps(part)}", ["key", *fields])
             )
+        return found
+
+    def abouts(self, keys: Sequence[str]) -> dict[str, Any]:
+        """Return what is known about documents beside their texts, by key."""
+        found: dict[str, Any] = {}
+        for part in _parts(keys, MOST_ABOUTS):
+            found.update((key, row["about"]) for key, row in self.by_keys(part, ["about"]).items())
         return found
 
     def by_seqs(self, seqs: Iterable[int], fields: Sequence[str], *, condition: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from snuh.addresses import shown
+from snuh.addresses import check_signs, shown
 from snuh.errors import InputError
 
 PORT = 19_530
@@ -53,12 +53,13 @@ class Site:
 
 def site_of(address: str) -> Site:
     """Read an address; InputError where it is none."""
+    check_signs(address)
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port or PORT
         options = parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError as error:
-        raise InputError(f"{EXPECTED}, got {shown(address)}: {error}") from None
+    except ValueError:  # its text may hold a part of the password
+        raise InputError(f"{EXPECTED}, got {shown(address)}") from None
     *database, name = parts.path.strip("/").split("/")
     if not host or len(database) > 1 or parts.fragment or options.keys() - {"tls"}:
         raise InputError(f"{EXPECTED}, perhaps with ?tls=true, got {shown(address)}")

@@ -36,24 +36,35 @@ def creating(address: str, model: Model) -> Iterator[Put]:
         _ensure_pgvector(connection, place)
         connection.execute("SET statement_timeout = 0")
         with connection.transaction():
-            if not schema.schema_exists(connection, place):
-                connection.execute(f'CREATE SCHEMA "{place.schema}"')
+            _ensure_schema(connection, place)
             write = PgWrite(connection, make_tables(connection, files, model.bits))
             yield write.put
             write.finish()
 
 
 def _ensure_pgvector(connection: Connection, place: PgPlace) -> None:
-    with suppress(psycopg.Error):  # that it is missing is said next, with what to do
+    with suppress(psycopg.Error), connection.transaction():  # that it is missing is said next
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
     schema.pgvector(connection, place)
 
 
+def _ensure_schema(connection: Connection, place: PgPlace) -> None:
+    if not schema.schema_exists(connection, place):
+        connection.execute(f'CREATE SCHEMA "{place.schema}"')
+
+
 def check_free(address: str) -> None:
-    """Raise InputError unless a collection can be made: the schema is absent, or without tables."""
+    """Raise unless a collection can be made, so that nobody trains a model for nothing.
+
+    The schema is absent, or without tables; and what it takes to make one is tried, and taken back.
+    """
     place = read_place(address)
     with connect(place) as connection, reported(place.name):
         schema.check_free(connection, place)
+        with connection.transaction(force_rollback=True):
+            _ensure_pgvector(connection, place)
+            _ensure_schema(connection, place)
+            connection.execute(f'CREATE TABLE "{place.schema}".state ()')
 
 
 def is_collection(address: str) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from snuh.addresses import shown
+from snuh.addresses import check_signs, shown
 from snuh.errors import InputError
 
 USUAL_COLLECTION = "snuh"
@@ -42,6 +42,7 @@ class PgPlace:
 
 def read_place(address: str) -> PgPlace:
     """Take an address apart; InputError where it is none."""
+    check_signs(address)
     base, _, query = address.partition("?")
     parameters = [part for part in query.split("&") if part]
     names = [unquote(part.partition("=")[2]) for part in parameters if part.startswith("collection=")]
