@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import snuh
+from snuh.cli import learning
 from tests.cli.running import environment, run, run_process
 from tests.cli.test_bad_input import assert_refused
 from tests.worlds import planted_topics, write_jsonl
@@ -162,3 +166,27 @@ def test_a_matrix_is_no_source_of_texts(collection: Path, tmp_path: Path) -> Non
         arrays |= {key: sparse.csr_matrix(np.eye(5)), f"gnd_{key}": np.eye(5)}
     savemat(tmp_path / "rows.mat", arrays)
     assert_refused(run("add", collection, tmp_path / "rows.mat"), r"rows\.mat holds feature rows")
+
+
+def test_a_model_is_kept_where_another_took_the_place_while_it_was_learnt(
+    world: Path, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn = learning.learn
+
+    def while_another_creates(*given: Any, save: Callable[[], None]) -> snuh.Model:
+        def save_late() -> None:
+            snuh.Collection.create(tmp_path / "c", snuh.load(fitted)).close()
+            save()
+
+        return learn(*given, save=save_late)
+
+    monkeypatch.setattr(learning, "learn", while_another_creates)
+    ran = run("create", tmp_path / "c", "--from", world, "--method", "itq", "--bits", 16)
+    assert_refused(ran, r"is a collection already.*the model that was learnt is kept: use --model \S+")
+    kept = Path(ran.stderr.split("--model ")[1].strip())
+    try:
+        assert snuh.load(kept).method == "itq"
+    finally:
+        shutil.rmtree(kept.parent)
+    with snuh.Collection(tmp_path / "c") as other:
+        assert other.model.bits == 32
