@@ -44,7 +44,7 @@ def search_some(
     rows: JoinedRows, *, k: int, rng: np.random.Generator, on_progress: OnProgress = None
 ) -> Neighbors:
     """Find most of the k most similar other rows of each row, and measure how many; ties as in the exact."""
-    width = 2 * max(k, REACH)  # what is not among the best k may still lead to them
+    width = max(k, REACH)
     report = None if on_progress is None else (lambda done: on_progress(START_SHARE * done))
     if rows.dense.shape[1]:
         start = _start_from_cells(rows, k=width, rng=rng, on_progress=report)
@@ -52,15 +52,20 @@ def search_some(
         start = _start_from_postings(rows, k=width, on_progress=report)
     lists = Lists(start.found.rows, start.found.similarity, start.found.rows >= 0)
     sample = Sample(rows, k=k, rng=rng)
-    found = _in_rows(lists, start.order, k=k)
+    found = None
     for done in range(1, MOST_ROUNDS + 1):
         lists = refine(start.rows, lists, start.compared)
-        found = _in_rows(lists, start.order, k=k)
+        found = None
         if on_progress is not None:
             on_progress(START_SHARE + (1 - START_SHARE) * min(1.0, done / USUAL_ROUNDS))
-        is_settled = lists.is_new[:, :k].mean() < ENOUGH
-        if is_settled or (done >= USUAL_ROUNDS and sample.recall(found) >= WANTED):
+        if lists.is_new[:, :k].mean() < ENOUGH:
             break
+        if done >= USUAL_ROUNDS:
+            found = _in_rows(lists, start.order, k=k)
+            if sample.recall(found) >= WANTED:
+                break
+    if found is None:
+        found = _in_rows(lists, start.order, k=k)
     if on_progress is not None:
         on_progress(1.0)
     return Neighbors(found.rows, found.similarity, sample.recall(found))
