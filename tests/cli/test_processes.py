@@ -153,7 +153,9 @@ def test_ctrl_c_before_anything_was_learnt_writes_nothing(tmp_path: Path) -> Non
         stdout, stderr = process.communicate()
     assert process.returncode == 130, stderr
     assert stdout == ""
-    assert stderr == "snuh: interrupted before the first epoch was done: nothing is written\n"
+    # Where Milvus was tested in this process before, gRPC complains in the fork, before the command starts.
+    said = [line for line in stderr.splitlines() if "ev_epoll1_linux.cc" not in line]
+    assert said == ["snuh: interrupted before the first epoch was done: nothing is written"]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -157,7 +157,8 @@ def test_a_killed_executor_and_a_stopped_job_leave_each_code_once(
     assert not other.exists()
     kept = {path.name: path.stat().st_mtime_ns for path in parts_in(tmp_path)}
     written = write_codes(frame, model, other)
-    assert (written.parts, written.parts_kept) == (PARTS, len(kept))
+    # A task that was cancelled may have finished a part after they were counted.
+    assert written.parts == PARTS and len(kept) <= written.parts_kept < PARTS
     assert {name: (other / name).stat().st_mtime_ns for name in kept} == kept
     assert read_codes(other) == expected
 
