@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -53,6 +54,26 @@ def run_process(*arguments: object, stdin: str = "") -> Ran:
         timeout=120,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def start(*arguments: object, stdin: int | None = None, **variables: str) -> subprocess.Popen[str]:
+    """Start as a process that Ctrl-C reaches: a test run in the background ignores it, as would its children.
+
+    A handler in Python is gone in the child, and SIGINT is what it usually is. (A function to run in the fork
+    would do the same, and wake up what other libraries have to say in a fork, on the child's stderr.)
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "snuh.cli", *map(str, arguments)],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment() | variables,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

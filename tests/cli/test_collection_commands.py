@@ -16,7 +16,7 @@ import pytest
 
 import snuh
 from snuh.cli.options import MAX_CHARACTERS
-from tests.cli.running import environment, run, run_process
+from tests.cli.running import environment, run, run_process, start
 from tests.cli.test_processes import ENDLESS, run_guarded, wait_for_epoch
 from tests.worlds import planted_topics, topic_words, write_jsonl
 
@@ -61,15 +61,7 @@ def test_create_says_what_to_type_next(fitted: Path, tmp_path: Path) -> None:
 def test_ctrl_c_during_the_fit_keeps_the_best_model_and_fills(world: Path, tmp_path: Path) -> None:
     folder = tmp_path / "c"
     arguments = ("create", folder, "--from", world, "--bits", 16, *ENDLESS)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "snuh.cli", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    with process:
+    with start(*arguments) as process:
         wait_for_epoch(2, process)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)

@@ -16,7 +16,7 @@ from snuh.cli.learning import learn
 from snuh.corpus import MatrixSource, TextSource
 from snuh.hasher import TextHasher
 from snuh.progress import OnProgress
-from tests.cli.running import environment
+from tests.cli.running import environment, start
 
 # Fails the process the moment anything imports what only training may need.
 GUARD = """
@@ -67,16 +67,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def start_fit(source: object, out: Path, *options: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "snuh.cli", "fit", str(source), "--out", str(out), "--bits", "16", *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        # A test run in the background ignores Ctrl-C, and so would its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    return start("fit", source, "--out", out, "--bits", 16, *options, stdin=subprocess.PIPE)
 
 
 ENDLESS = ("--set", "epochs=100000", "--set", "patience=100000")
@@ -153,9 +144,7 @@ def test_ctrl_c_before_anything_was_learnt_writes_nothing(tmp_path: Path) -> Non
         stdout, stderr = process.communicate()
     assert process.returncode == 130, stderr
     assert stdout == ""
-    # Where Milvus was tested in this process before, gRPC complains in the fork, before the command starts.
-    said = [line for line in stderr.splitlines() if "ev_epoll1_linux.cc" not in line]
-    assert said == ["snuh: interrupted before the first epoch was done: nothing is written"]
+    assert stderr == "snuh: interrupted before the first epoch was done: nothing is written\n"
     assert list(tmp_path.iterdir()) == []
 
 

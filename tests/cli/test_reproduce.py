@@ -16,7 +16,7 @@ import pytest
 from snuh.experiments.rows import read_rows
 from snuh.experiments.run import run_key
 from snuh.experiments.targets import TARGETS
-from tests.cli.running import Ran, environment, run
+from tests.cli.running import Ran, environment, run, start
 from tests.cli.test_processes import run_guarded
 from tests.experiments.worlds import data_folder, finished, write_corpus
 
@@ -111,15 +111,7 @@ def test_ctrl_c_keeps_finished_runs_and_no_other(data: Path) -> None:
     before = FILE.read_bytes()
     endless = ("--set", "epochs=100000", "--set", "patience=100000")
     command = ("reproduce", "table1", "--corpus", "toy", "--method", "snuh", "--bits", "8", *endless)
-    with subprocess.Popen(
-        [sys.executable, "-m", "snuh.cli", *command, "--set", "neighbors=5"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment() | {"SNUH_DATA": str(data)},
-        # A test run in the background ignores Ctrl-C, and so would its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:
+    with start(*command, "--set", "neighbors=5", SNUH_DATA=str(data)) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("3 runs wanted; 3 to do")
         process.send_signal(signal.SIGINT)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import snuh
-from tests.cli.running import Ran, environment, run
+from tests.cli.running import Ran, environment, run, start
 from tests.worlds import planted_topics, write_jsonl
 
 TINY = ("--method", "snuh", "--bits", 16, "--set", "epochs=2", "--set", "trees=2")
@@ -200,20 +200,8 @@ def test_the_missing_extra_is_named(world: Path) -> None:
     assert (done.returncode, done.stderr) == (2, 'snuh: tuning needs Optuna: pip install "snuh[tune]"\n')
 
 
-def start(*options: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "snuh.cli", "tune", *map(str, options)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        # A test run in the background ignores Ctrl-C, and so would its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
 def test_ctrl_c_keeps_the_study_and_writes_the_best_so_far(world: Path) -> None:
-    with start(world, *TINY, "--trials", 1000) as process:
+    with start("tune", world, *TINY, "--trials", 1000) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("trial 3:"):
@@ -233,7 +221,7 @@ def test_ctrl_c_keeps_the_study_and_writes_the_best_so_far(world: Path) -> None:
 def test_ctrl_c_in_the_first_trial_writes_no_settings(world: Path) -> None:
     study, endless = Path("settings.study.jsonl"), ("--set", "patience=100000", "--set", "epochs=100000")
     options = ("--method", "snuh", "--bits", 16, "--set", "trees=2", *endless)
-    with start(world, *options) as process:
+    with start("tune", world, *options) as process:
         while process.poll() is None and not (study.exists() and b"datetime_start" in study.read_bytes()):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)

@@ -25,8 +25,8 @@ def copy(
     """Copy a collection: the same documents, codes, order and model; nothing is encoded anew.
 
     Others may go on to write; the copy is of the moment in which it started (from Milvus: each document of
-    the moment in which it was read). It can be used once it is
-    whole: where the copying is stopped, run it again. What "snuh index" made is not copied.
+    the moment in which it was read). It can be used once it is whole: where the copying is stopped, run it
+    again. What "snuh index" made is not copied.
     """
     import shlex
     import time

@@ -21,14 +21,19 @@ ROWS_PER_BATCH = 1024
 
 def read_parquet(path: Path, meter: Meter) -> Records:
     """Yield the rows by column name; columns of bytes (images, say) are left out."""
-    number = 0
-    for batch in _batches(path, meter):
-        odd = [column.name for column in batch.schema if not _is_json(column.type)]
-        for fields in batch.to_pylist():
-            number += 1
-            for name in odd:
-                fields[name] = to_json(fields[name])
-            yield number, number, fields
+    rows = (fields for batch in _batches(path, meter) for fields in json_rows(batch))
+    for number, fields in enumerate(rows, start=1):
+        yield number, number, fields
+
+
+def json_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a batch as JSON by column name, without columns of bytes."""
+    batch = batch.select(_without_bytes(batch.schema))
+    odd = [column.name for column in batch.schema if not _is_json(column.type)]
+    for fields in batch.to_pylist():
+        for name in odd:
+            fields[name] = _to_json(fields[name])
+        yield fields
 
 
 def _batches(path: Path, meter: Meter) -> Iterator[pa.RecordBatch]:
@@ -40,7 +45,8 @@ def _batches(path: Path, meter: Meter) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(path) as file:
             rows = max(file.metadata.num_rows, 1)
             meter.fraction = lambda: done / rows
-            for batch in file.iter_batches(ROWS_PER_BATCH, columns=_columns(file.schema_arrow, path.name)):
+            _check_names(file.schema_arrow, path.name)
+            for batch in file.iter_batches(ROWS_PER_BATCH, columns=_without_bytes(file.schema_arrow)):
                 yield batch
                 done += batch.num_rows
     except (pa.ArrowException, OSError) as error:
@@ -48,12 +54,15 @@ def _batches(path: Path, meter: Meter) -> Iterator[pa.RecordBatch]:
         raise InputError(f"{path.name}: not a Parquet file, or a damaged one ({reason})") from None
 
 
-def _columns(schema: pa.Schema, file: str) -> list[str]:
-    import pyarrow.types as kinds
-
+def _check_names(schema: pa.Schema, file: str) -> None:
     repeated = [name for name in schema.names if schema.names.count(name) > 1]
     if repeated:
         raise InputError(f"{file}: the column {quote(repeated[0])} is there twice: rename one")
+
+
+def _without_bytes(schema: pa.Schema) -> list[str]:
+    import pyarrow.types as kinds
+
     tests = (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary)
     return [column.name for column in schema if not any(test(column.type) for test in tests)]
 
@@ -67,16 +76,16 @@ def _is_json(kind: pa.DataType) -> bool:
     )
 
 
-def to_json(value: Any) -> Any:  # Any: whatever Arrow makes of a cell
+def _to_json(value: Any) -> Any:  # Any: whatever Arrow makes of a cell
     """Turn a cell into JSON: dates as text, NaN as null, maps as objects, nested values likewise."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, dict):
-        return {str(key): to_json(item) for key, item in value.items()}
+        return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], tuple):  # what Arrow makes of a map
-        return {str(key): to_json(item) for key, item in value}
+        return {str(key): _to_json(item) for key, item in value}
     if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
+        return [_to_json(item) for item in value]
     return value if value is None or isinstance(value, str | int) else str(value)

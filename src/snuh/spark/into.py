@@ -11,7 +11,7 @@ import snuh
 from snuh.addresses import is_remote
 from snuh.collection import Added, Collection
 from snuh.corpus import Document
-from snuh.corpus.parquet import to_json
+from snuh.corpus.parquet import json_rows
 from snuh.corpus.record import FieldNames, RecordError, quote, to_document
 from snuh.errors import InputError
 from snuh.spark.documents import look_at, named_columns
@@ -61,7 +61,7 @@ def add_part(batches: Iterable[pa.RecordBatch], *, address: str, version: str) -
     import pyarrow as pa
 
     check_version(version)
-    records = (fields for batch in batches for fields in _records(batch))
+    records = (fields for batch in batches for fields in json_rows(batch))
     with Collection(address, timeout=SECONDS_TO_WAIT) as collection:
         added = collection.add(_document(fields) for fields in records)
     yield pa.RecordBatch.from_pydict(
@@ -79,12 +79,7 @@ def as_lines(batches: Iterable[pa.RecordBatch], *, version: str) -> Iterator[pa.
 
     check_version(version)
     for batch in batches:
-        yield pa.RecordBatch.from_pydict({"line": [json.dumps(fields) for fields in _records(batch)]})
-
-
-def _records(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    for fields in batch.to_pylist():
-        yield {name: to_json(value) for name, value in fields.items() if not isinstance(value, bytes)}
+        yield pa.RecordBatch.from_pydict({"line": [json.dumps(fields) for fields in json_rows(batch)]})
 
 
 def _add_from_driver(frame: DataFrame, address: str, total: int, report: Report | None) -> Added:
