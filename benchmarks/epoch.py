@@ -4,7 +4,8 @@
 
 The contenders take turns in one process; the result is JSON with the ratios of their medians:
 - `over_products`: an epoch over its three decoder products a step (one forward, two backward);
-- `dense_over_fast`: an epoch of the readable dense twin in tests/reference over ours (some steps, scaled).
+- `dense_over_fast`: an epoch of the readable dense twin in tests/reference over ours (some steps, scaled);
+- `with_torch_adam_over_fast`: an epoch whose norm, clipping and Adam are PyTorch's over ours.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.graph import nearest_neighbors
-from snuh.methods.training import Objective, drop_gradients, gradient_norm
+from snuh.methods.adam import Adam
+from snuh.methods.training import Objective
 from snuh.methods.tree_objective import Edges, TreeObjective, TreeSettings
 from snuh.trees import sample_edges
 
-BATCH, CLIP, DENSE_STEPS = 128, 10.0, 10
+BATCH, CLIP, RATE, DENSE_STEPS = 128, 10.0, 1e-3, 10
 
 
 def main() -> None:
@@ -61,7 +63,8 @@ def main() -> None:
     dense = DenseSNUH(X.shape[1], chosen.bits, tau=0.1, beta=0.05, correlation="encoder")
     contenders: dict[str, Callable[[], None]] = {
         "products": lambda: products(fast),
-        "fast": one_epoch(fast, rng),
+        "fast": one_epoch(fast, rng, own_adam(fast.parameters)),
+        "with_torch_adam": one_epoch(fast, rng, torch_adam(fast.parameters)),
         "dense": dense_steps(dense, fast, rng),
     }
     middle = median_seconds(contenders, rounds=chosen.rounds)
@@ -73,6 +76,7 @@ def main() -> None:
         "seconds": middle,
         "over_products": middle["fast"] / middle["products"],
         "dense_over_fast": middle["dense"] / middle["fast"],
+        "with_torch_adam_over_fast": middle["with_torch_adam"] / middle["fast"],
         "machine": facts(),
     }
     print(json.dumps(result, indent=2))
@@ -89,25 +93,39 @@ def products(fast: TreeObjective) -> None:
         by_logit.t() @ z
 
 
-def one_epoch(objective: Objective[Any], rng: np.random.Generator) -> Callable[[], None]:
+def one_epoch(
+    objective: Objective[Any], rng: np.random.Generator, step: Callable[[], object]
+) -> Callable[[], None]:
     """The steps of an epoch, as the training loop takes them."""
-    optimizer = torch.optim.Adam(objective.parameters, lr=1e-3, fused=True)
 
     def run() -> None:
         for batch in objective.batches(rng, epoch=0):
             loss = sum(objective.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
-            drop_gradients(objective.parameters)
+            for parameter in objective.parameters:
+                parameter.grad = None
             loss.backward()
-            norm = gradient_norm([p.grad for p in objective.parameters if p.grad is not None])
-            if norm > CLIP:
-                torch.nn.utils.clip_grads_with_norm_(objective.parameters, CLIP, torch.tensor(norm))
-            optimizer.step()
+            step()
 
     return run
 
 
+def own_adam(parameters: list[torch.Tensor]) -> Callable[[], object]:
+    adam = Adam(parameters, clip=CLIP)
+    return lambda: adam.step(RATE)
+
+
+def torch_adam(parameters: list[torch.Tensor]) -> Callable[[], object]:
+    optimizer = torch.optim.Adam(parameters, lr=RATE, fused=True)
+
+    def step() -> None:
+        torch.nn.utils.clip_grad_norm_(parameters, CLIP)
+        optimizer.step()
+
+    return step
+
+
 def dense_steps(dense: DenseSNUH, fast: TreeObjective, rng: np.random.Generator) -> Callable[[], None]:
-    optimizer = torch.optim.Adam(dense.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(dense.parameters(), lr=RATE)
 
     def run() -> None:
         for step, batch in enumerate(fast.batches(rng, epoch=0)):

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from snuh.encoder import Encoder
 from snuh.errors import InputError, SnuhError
+from snuh.methods.adam import Adam
 from snuh.methods.result import Score, Stopped, TrainingResult
 from snuh.methods.sharing import Team
 from snuh.progress import EpochReport, OnProgress, Progress
@@ -93,7 +94,7 @@ class _Run(Generic[Batch]):
     def __post_init__(self) -> None:
         if self.team is not None:
             self.team.align(self.objective.parameters)
-        self.optimizer = torch.optim.Adam(self.objective.parameters, lr=self.plan.learning_rate, fused=True)
+        self.adam = Adam(self.objective.parameters, clip=self.plan.clip)
 
     def epochs(self) -> Stopped:
         for epoch in range(self.plan.epochs):
@@ -121,7 +122,7 @@ class _Run(Generic[Batch]):
             with torch.no_grad():
                 for parameter, value in zip(self.objective.parameters, saved, strict=True):
                     parameter.copy_(value)
-            self.optimizer.state.clear()
+            self.adam.forget()
 
     def _epoch(self, epoch: int) -> dict[str, float] | None:
         totals: dict[str, float] = {}
@@ -145,22 +146,11 @@ class _Run(Generic[Batch]):
         rate = self.plan.learning_rate * 0.5**self.recoveries
         if self.plan.decay:
             rate *= 1.0 - now / self.plan.epochs
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        drop_gradients(self.objective.parameters)
+        self.adam.drop_gradients()
         loss.backward()  # type: ignore[no-untyped-call]
         if self.team is not None:
             self.team.average(self.objective.parameters)
-        gradients = [parameter.grad for parameter in self.objective.parameters if parameter.grad is not None]
-        norm = gradient_norm(gradients)
-        if not math.isfinite(norm):
-            return False
-        if norm > self.plan.clip:  # most steps need no clipping, and so no pass over the gradients
-            torch.nn.utils.clip_grads_with_norm_(
-                self.objective.parameters, self.plan.clip, torch.tensor(norm)
-            )
-        self.optimizer.step()
-        return True
+        return self.adam.step(rate)
 
     def _finish_epoch(self, epoch: int, parts: dict[str, float], start: float) -> None:
         seconds = time.perf_counter() - start
@@ -184,17 +174,6 @@ class _Run(Generic[Batch]):
 def _rank(score: Score) -> tuple[bool, float]:
     """Living codes before dead ones, then the score."""
     return score.alive, score.value
-
-
-def drop_gradients(parameters: list[Tensor]) -> None:
-    """Let go of the last step's gradients (an optimizer's `zero_grad` takes a hundredth of a step)."""
-    for parameter in parameters:
-        parameter.grad = None
-
-
-def gradient_norm(gradients: list[Tensor]) -> float:
-    """The norm of all gradients together (dot products: half the time of torch's own norms)."""
-    return math.sqrt(sum(torch.dot(flat, flat).item() for flat in map(torch.ravel, gradients)))
 
 
 def train(
