@@ -63,7 +63,7 @@ def main() -> None:
     dense = DenseSNUH(X.shape[1], chosen.bits, tau=0.1, beta=0.05, correlation="encoder")
     contenders: dict[str, Callable[[], None]] = {
         "products": lambda: products(fast),
-        "fast": one_epoch(fast, rng, own_adam(fast.parameters)),
+        "fast": one_epoch(fast, rng),
         "with_torch_adam": one_epoch(fast, rng, torch_adam(fast.parameters)),
         "dense": dense_steps(dense, fast, rng),
     }
@@ -94,24 +94,22 @@ def products(fast: TreeObjective) -> None:
 
 
 def one_epoch(
-    objective: Objective[Any], rng: np.random.Generator, step: Callable[[], object]
+    objective: Objective[Any], rng: np.random.Generator, step: Callable[[], object] | None = None
 ) -> Callable[[], None]:
-    """The steps of an epoch, as the training loop takes them."""
+    """The steps of an epoch, as the training loop takes them; by another optimizer if `step` is given."""
+    adam = Adam(objective.parameters, clip=CLIP)
 
     def run() -> None:
         for batch in objective.batches(rng, epoch=0):
             loss = sum(objective.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
-            for parameter in objective.parameters:
-                parameter.grad = None
+            adam.drop_gradients()
             loss.backward()
-            step()
+            if step is None:
+                adam.step(RATE)
+            else:
+                step()
 
     return run
-
-
-def own_adam(parameters: list[torch.Tensor]) -> Callable[[], object]:
-    adam = Adam(parameters, clip=CLIP)
-    return lambda: adam.step(RATE)
 
 
 def torch_adam(parameters: list[torch.Tensor]) -> Callable[[], object]:

@@ -47,11 +47,12 @@ class Compared:
 def refine(rows: JoinedRows, lists: Lists, compared: Compared) -> Lists:
     """Return the lists after one round."""
     asked, is_new_way = _asked(lists.rows, lists.similarity, lists.is_new, REACH)
+    group_asked = compared.group[asked]  # beside those asked, as most are left out by their group
     better = Lists(lists.rows.copy(), lists.similarity.copy(), np.zeros_like(lists.is_new))
     for first, last in spans(len(rows)):
         _ask(
             *(rows.X.indptr, rows.X.indices, rows.X.data, rows.X.shape[1], rows.dense, rows.share),
-            *(asked, is_new_way, compared.group, compared.starts, compared.met),
+            *(asked, is_new_way, compared.group, group_asked, compared.starts, compared.met),
             *(better.rows, better.similarity, better.is_new, first, last, usable_processors()),
         )
     return better
@@ -100,6 +101,7 @@ def _ask(  # type: ignore[no-untyped-def]
     asked,
     is_new_way,
     group,
+    group_asked,
     starts,
     met,
     rows,
@@ -132,9 +134,11 @@ def _ask(  # type: ignore[no-untyped-def]
                     other = friend if y < 0 else asked[friend, y]
                     if other < 0:
                         break
-                    if seen[other] >= 2 * row or met_by[group[other]] == own:
+                    if met_by[group[other] if y < 0 else group_asked[friend, y]] == own:
                         continue
                     if y >= 0 and not (is_new_way[row, x] or is_new_way[friend, y]):
+                        continue
+                    if seen[other] >= 2 * row:
                         continue
                     seen[other] = 2 * row + 1
                     value = similarity_to(line, dense[row], other, indptr, indices, data, dense, share)
