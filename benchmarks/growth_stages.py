@@ -102,7 +102,7 @@ def trees(folder: Path) -> Run:
 def epoch(folder: Path) -> Run:
     import torch
 
-    from benchmarks.epoch import one_epoch
+    from benchmarks.epoch import one_epoch, own_adam
     from snuh.methods import make
     from snuh.methods.estimator import TrainingData
     from snuh.methods.gradient import Start
@@ -116,7 +116,7 @@ def epoch(folder: Path) -> Run:
     rng = np.random.default_rng(0)
     start = Start(data, 12, rng, torch.Generator().manual_seed(0), None)
     objective = make("snuh-plus", bits=BITS, seed=0)._objective(start)
-    train = one_epoch(objective, rng)
+    train = one_epoch(objective, rng, own_adam(objective.parameters))
 
     def run() -> Facts:
         train()

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.alternating import median_seconds
-from benchmarks.epoch import one_epoch
+from benchmarks.epoch import one_epoch, own_adam
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.methods import METHODS, make
@@ -39,7 +39,8 @@ def main() -> None:
         estimator = make(name, bits=chosen.bits, seed=0)
         data = estimator._training_data(X, X_val, None)
         start = Start(data, 20, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
-        contenders[name] = one_epoch(estimator._objective(start), np.random.default_rng(0))
+        objective = estimator._objective(start)
+        contenders[name] = one_epoch(objective, np.random.default_rng(0), own_adam(objective.parameters))
     middle = median_seconds(contenders, rounds=chosen.rounds)
     result = {
         "corpus": chosen.corpus,

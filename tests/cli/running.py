@@ -59,8 +59,8 @@ def run_process(*arguments: object, stdin: str = "") -> Ran:
 def start(*arguments: object, stdin: int | None = None, **variables: str) -> subprocess.Popen[str]:
     """Start as a process that Ctrl-C reaches: a test run in the background ignores it, as would its children.
 
-    A handler in Python is gone in the child, and SIGINT is what it usually is. (A function to run in the fork
-    would do the same, and wake up what other libraries have to say in a fork, on the child's stderr.)
+    A child begins with the default for signals that its parent handles, and ignores those that its parent
+    ignores; so SIGINT is handled while it starts. (With a preexec_fn gRPC writes to the child's stderr.)
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -127,7 +127,7 @@ def test_the_two_protocols_are_runs_and_tables_of_their_own() -> None:
     label_free = reproduce(*TOY, "--bits", 16, "--seeds", 0)
     by_labels = reproduce(*TOY, "--bits", 16, "--seeds", 0, "--select", "labels")
     assert [row["select"] for row in rows()] == ["score", "labels"]
-    assert "No labels before the evaluation" in label_free.stdout
+    assert "A fit sees no labels" in label_free.stdout
     assert "The paper's protocol" in by_labels.stdout
     assert all("(1)" in ran.stdout for ran in (label_free, by_labels))
 

@@ -43,6 +43,21 @@ def test_columns_are_taken_by_name(tmp_path: Path) -> None:
     ]
 
 
+def test_bytes_are_left_out_wherever_they_are(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        {
+            "text": ["one"],
+            "image": [{"bytes": b"\x89PNG", "path": "a.png"}],
+            "images": [[b"\x00", b"\x01"]],
+            "parts": pa.array([[("thumb", b"\x00")]], pa.map_(pa.string(), pa.binary())),
+            "kind": pa.array([b"\x00"]).dictionary_encode(),
+            "fixed": pa.array([b"\x00\x01"], pa.binary(2)),
+        },
+    )
+    assert read(path)[0].metadata == {"image": {"path": "a.png"}, "images": [], "parts": {}}
+
+
 def test_rows_are_numbered_and_progress_is_reported_over_batches(tmp_path: Path) -> None:
     source = open_source(write(tmp_path, {"text": [str(number) for number in range(5000)]}))
     assert isinstance(source, TextSource)

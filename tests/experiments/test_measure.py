@@ -14,8 +14,9 @@ from snuh.corpus import MatrixSplit
 from snuh.errors import InputError
 from snuh.experiments.corpora import Corpora, Corpus, locate, read_corpus
 from snuh.experiments.labels import LabelScore
-from snuh.experiments.measure import measure
+from snuh.experiments.measure import check_runs, measure
 from snuh.methods import make
+from snuh.methods.training import DivergedError
 from snuh.metrics import precision_at_k
 from snuh.progress import Progress
 from tests.experiments.worlds import TINY, tiny_run, write_corpus
@@ -98,6 +99,31 @@ def test_a_fit_that_fails_leaves_a_row_with_its_error(toy: Corpus) -> None:
 def test_a_training_that_diverges_leaves_a_row_with_its_error(toy: Corpus) -> None:
     row = measure(tiny_run(parameters=TINY | {"learning_rate": 1e30}), toy, commit=None)
     assert "finite" in row["error"]
+
+
+def test_a_training_that_diverges_after_a_good_epoch_is_no_result(toy: Corpus) -> None:
+    def spoil(progress: Progress) -> None:
+        if progress.epoch is not None:
+            raise DivergedError("the loss was not finite in epoch 2")
+
+    row = measure(tiny_run(), toy, commit=None, on_progress=spoil)
+    assert (row["error"], row["precision"]) == ("the loss did not stay finite", None)
+
+
+def test_what_has_no_texts_has_no_case_study(data: Path) -> None:
+    rows = sparse.csr_matrix(np.eye(4))
+    arrays = {key: rows for key in ("train", "cv", "test")} | {
+        f"gnd_{key}": np.eye(4) for key in ("train", "cv", "test")
+    }
+    savemat(data / "toy.tfidf.mat", arrays)
+    with pytest.raises(InputError, match="holds feature rows, and no texts to show"):
+        check_runs([tiny_run(corpus="toy.tfidf", observe="examples")])
+
+
+def test_what_fails_after_the_fit_leaves_a_row_with_its_error(data: Path, toy: Corpus) -> None:
+    (data / "toy.jsonl.gz").unlink()  # the titles are read from it
+    row = measure(tiny_run(observe="examples"), toy, commit=None)
+    assert "there is no file, folder or corpus" in row["error"] and row["seconds"] > 0
 
 
 def test_a_training_that_was_interrupted_is_no_result(toy: Corpus) -> None:

@@ -13,19 +13,23 @@ def test_interval_is_that_of_a_paired_t_test() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.random(7), rng.random(7)
     interval = ttest_rel(first, second).confidence_interval(0.95)
-    found = difference(first.tolist(), second.tolist())
+    found = difference((first - second).tolist())
     assert found is not None
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
     assert found.mean == pytest.approx((first - second).mean())
-    assert found.pairs == 7
+    assert found.count == 7
 
 
 def test_a_difference_is_clear_where_its_interval_leaves_out_nothing() -> None:
-    clear = difference([0.70, 0.71, 0.72], [0.60, 0.61, 0.63])
-    unclear = difference([0.70, 0.60, 0.72], [0.60, 0.71, 0.63])
+    clear, unclear = difference([0.10, 0.10, 0.09]), difference([0.10, -0.11, 0.09])
     assert clear is not None and clear.is_clear
     assert unclear is not None and not unclear.is_clear
 
 
-def test_one_pair_says_nothing() -> None:
-    assert difference([0.7], [0.6]) is None
+def test_two_that_happen_to_be_alike_are_not_clear() -> None:
+    alike = difference([0.10, 0.1001])
+    assert alike is not None and alike.low > 0 and not alike.is_clear
+
+
+def test_one_says_nothing() -> None:
+    assert difference([0.1]) is None

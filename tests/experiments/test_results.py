@@ -129,7 +129,7 @@ def test_a_run_that_was_finished_meanwhile_is_not_claimed(tmp_path: Path) -> Non
 
 def test_runs_on_other_documents_are_refused(tmp_path: Path) -> None:
     with Results(tmp_path / "runs.jsonl") as results:
-        results.append(finished(0.5))  # of a time when the checksum was not recorded
+        results.append(finished(0.5, corpus_sha256="a" * 64))
         results.append(finished(0.5, corpus="tmc", corpus_sha256="c" * 64))
         results.append(finished(None, seed=1, corpus_sha256="b" * 64))
         results.check_documents("ng20", "a" * 64)
@@ -137,6 +137,13 @@ def test_runs_on_other_documents_are_refused(tmp_path: Path) -> None:
         with pytest.raises(
             InputError, match=r"other documents of ng20 \(sha256 bbbbbbbbbbbb, now aaaaaaaaaaaa\)"
         ):
+            results.check_documents("ng20", "a" * 64)
+
+
+def test_runs_on_unknown_documents_are_refused(tmp_path: Path) -> None:
+    with Results(tmp_path / "runs.jsonl") as results:
+        results.append(finished(0.5))
+        with pytest.raises(InputError, match=r"other documents of ng20 \(sha256 unknown, now aaaaaaaaaaaa\)"):
             results.check_documents("ng20", "a" * 64)
 
 

@@ -60,7 +60,7 @@ def test_a_table_has_a_row_for_each_value_and_a_column_for_each_corpus_and_lengt
         ["20 (default)", "**.700** ± .100 (3)", "", "", "**.400** (1, 1 failed)"],
     ]
     assert "Method snuh, a row for each value of trees." in text
-    assert "No labels before the evaluation" in text
+    assert "A fit sees no labels" in text
 
 
 def test_settings_hold_for_every_value() -> None:

@@ -54,15 +54,49 @@ def test_other_tables_have_the_cells_that_reproduce_prints(
     assert Reader(page_of(rows)).tables[caption] == plain(printed)
 
 
-def test_pairs_are_matched_runs_and_say_how_many() -> None:
-    rows = [*compared(), finished(0.9, method="snuh-plus", seed=7)]  # nothing to pair it with
-    tables = Reader(page_of(rows)).tables
-    titles, against_snuh, against_itq = tables["snuh-plus against the others: difference of precision@100"]
+def test_seeds_count_once_by_corpus_and_a_corpus_once_over_all() -> None:
+    gains = {("ng20", 16): (0.02, 0.04), ("ng20", 64): (0.05,), ("tmc", 16): (0.09,), ("tmc", 64): (0.11,)}
+    rows = [finished(0.9, method="snuh-plus", seed=7)]  # nothing to pair it with
+    for (corpus, bits), of_seeds in gains.items():
+        for seed, gain in enumerate(of_seeds):
+            place = {"corpus": corpus, "bits": bits, "seed": seed}
+            rows += [finished(0.5, method="itq", **place), finished(0.5 + gain, method="snuh-plus", **place)]
+    page = page_of(rows)
+    titles, against = Reader(page).tables["snuh-plus against the others: difference of precision@100"]
     assert [title.strip("● ") for title in titles] == ["against", "over all", "", "ng20", "tmc"]
-    assert against_snuh == ["snuh", "+.020(+.020 to +.020), 12", "", *["+.020(+.020 to +.020), 6"] * 2]
-    # The gaps to itq are .12, .14 and .16, twice a corpus: their deviation is .0179, and t(5) = 2.571.
-    assert against_itq[3] == "+.140(+.121 to +.159), 6"
-    assert tables["snuh against the others: difference of precision@100"][1][1].startswith("−.020")
+    # Two differences, .03 and .05, have the standard error .01; t(1) = 12.706.
+    assert against[3] == "+.040(−.087 to +.167), 2"
+    assert against[1] == "+.070(−.311 to +.451), 2"  # of .04 and .10
+    assert "<strong>+" not in page
+
+
+def test_a_difference_that_is_the_same_everywhere_is_bold_and_shown_once() -> None:
+    rows = [row | {"corpus": corpus} for corpus in ("ng20", "reuters", "tmc") for row in compared()]
+    page = page_of(rows)
+    tables = Reader(page).tables
+    assert tables["snuh-plus against the others: difference of precision@100"][1][:2] == [
+        "snuh",
+        "+.020(+.020 to +.020), 3",
+    ]
+    assert "<strong>+.020</strong>" in page
+    assert [line[0] for line in tables["snuh against the others: difference of precision@100"]] == [
+        "against",
+        "itq",
+    ]
+
+
+def test_snuh_is_compared_with_its_variants() -> None:
+    rows = []
+    for corpus in ("ng20", "tmc"):
+        for bits in (16, 64):
+            for correlation, precision in (("none", 0.5), (None, 0.55)):
+                given = {} if correlation is None else {"correlation": correlation}
+                rows.append(finished(precision, corpus=corpus, bits=bits, parameters=given))
+    tables = Reader(page_of(rows)).tables
+    assert tables["SNUH against the others: difference of precision@100"][1][:2] == [
+        "SNUH_ind",
+        "+.050(+.050 to +.050), 2",
+    ]
 
 
 def test_each_part_is_there_only_where_the_file_has_rows_of_it() -> None:

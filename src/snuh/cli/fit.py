@@ -88,7 +88,7 @@ def summarize(model: Model, place: Path | str, *, seconds: float) -> dict[str, A
 
 def print_summary(summary: dict[str, Any]) -> None:
     """Print what a fit led to, for people."""
-    from snuh.cli.output import print_facts
+    from snuh.cli.output import SCORE, print_facts
 
     words = "" if summary["terms"] is None else f", {summary['terms']:,} words"
     ends = {"patience": "no longer improving", "epochs": "all of them", "interrupted": "interrupted"}
@@ -103,7 +103,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         ("documents", f"{summary['documents']:,} for training{words}"),
         *([("graph", describe_graph(summary["graph"]))] if "graph" in summary else []),
         *([("epochs", epochs)] if summary["epochs"] else []),
-        ("score", f"{summary['score']:.4f} (similarity of held-out documents to what their codes find)"),
+        ("score", f"{summary['score']:.4f} ({SCORE})"),
         ("codes", codes),
         ("seconds", f"{summary['seconds']:.1f}"),
     ]

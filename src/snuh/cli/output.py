@@ -20,11 +20,19 @@ if TYPE_CHECKING:
     from snuh.search import Hit
 
 WIDTH_WITHOUT_TERMINAL = 120
+SCORE = "how much of what one half of a document is about the code of the other half finds"
 
 
 def print_json(value: object) -> None:
     """Print one JSON object."""
     typer.echo(dump_json(value, indent=2))
+
+
+def duration(seconds: float) -> str:
+    """Write a time for people, in the unit that suits it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def results_console() -> Console:

@@ -9,7 +9,7 @@ import typer
 
 from snuh.cli.display import display
 from snuh.cli.group import EXIT_INTERRUPTED, say
-from snuh.cli.output import plural
+from snuh.cli.output import duration, plural
 from snuh.experiments.corpora import Corpora
 from snuh.experiments.estimate import seconds_left
 from snuh.experiments.machine import commit
@@ -79,13 +79,6 @@ def _tell(event: str, left: Sequence[Run], results: Results) -> None:
     seconds = seconds_left(left, results.rows())
     time = "" if seconds is None or not left else f", about {duration(seconds)}"
     typer.echo(f"{event}; {len(left)} to do{time}", err=True)
-
-
-def duration(seconds: float) -> str:
-    """Write a time for people, in the unit that suits it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def _warn_of_failures(runs: Sequence[Run], rows: Sequence[Row]) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from snuh.cli.display import display
 from snuh.cli.learning import CtrlC, holding_ctrl_c
-from snuh.cli.runs import duration as duration
+from snuh.cli.output import duration
 from snuh.errors import SnuhError
 from snuh.progress import Progress
 from snuh.tuning.study import Done, GivenUpError, Study, Trial

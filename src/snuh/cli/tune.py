@@ -165,15 +165,14 @@ def _write(path: Path, summary: dict[str, Any]) -> None:
 
 
 def _print(summary: dict[str, Any], source: str, *, as_json: bool) -> None:
-    from snuh.cli.output import print_facts, print_json, print_steps
-    from snuh.cli.runs import duration as duration
+    from snuh.cli.output import SCORE, duration, print_facts, print_json, print_steps
     from snuh.cli.trials import assignments
 
     if as_json:
         print_json(summary)
         return
     measures = {
-        "score": "similarity of held-out documents to what their codes find",
+        "score": SCORE,
         "labels": "precision@100 of the documents of val",
     }
     ends = f"{summary['trials']}, {summary['given_up']} given up, {summary['failed']} failed"

@@ -61,10 +61,16 @@ def _check_names(schema: pa.Schema, file: str) -> None:
 
 
 def _without_bytes(schema: pa.Schema) -> list[str]:
+    return [column.name for column in schema if not _is_bytes(column.type)]
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
     import pyarrow.types as kinds
 
-    tests = (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary)
-    return [column.name for column in schema if not any(test(column.type) for test in tests)]
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    names = ("is_binary", "is_large_binary", "is_fixed_size_binary", "is_binary_view")  # the last since 16
+    return any(getattr(kinds, name)(kind) for name in names if hasattr(kinds, name))
 
 
 def _is_json(kind: pa.DataType) -> bool:
@@ -77,15 +83,18 @@ def _is_json(kind: pa.DataType) -> bool:
 
 
 def _to_json(value: Any) -> Any:  # Any: whatever Arrow makes of a cell
-    """Turn a cell into JSON: dates as text, NaN as null, maps as objects, nested values likewise."""
+    """Turn a cell into JSON: dates as text, NaN as null, maps as objects, nested values likewise.
+
+    Bytes within it are left out.
+    """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, dict):
-        return {str(key): _to_json(item) for key, item in value.items()}
+        return {str(key): _to_json(item) for key, item in value.items() if not isinstance(item, bytes)}
     if isinstance(value, list) and value and isinstance(value[0], tuple):  # what Arrow makes of a map
-        return {str(key): _to_json(item) for key, item in value}
+        return _to_json(dict(value))
     if isinstance(value, list | tuple):
-        return [_to_json(item) for item in value]
+        return [_to_json(item) for item in value if not isinstance(item, bytes)]
     return value if value is None or isinstance(value, str | int) else str(value)

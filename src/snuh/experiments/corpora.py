@@ -112,12 +112,17 @@ def _check_splits(name: str, splits: Mapping[str, object]) -> None:
         )
 
 
-def read_titles(name: str, ids: Collection[str]) -> dict[str, str]:
-    """Return a line about each of these documents: its subject where it has one, or its first line."""
+def open_texts(name: str) -> TextSource:
+    """Return the source of a corpus; InputError where it has no texts to show."""
     source = open_source(locate(name, {}))
     if isinstance(source, MatrixSource):
         raise InputError(f"{name} holds feature rows, and no texts to show: choose a corpus of texts")
-    return {doc.id: title(doc.text) for doc in source.documents() if doc.id in ids}
+    return source
+
+
+def read_titles(name: str, ids: Collection[str]) -> dict[str, str]:
+    """Return a line about each of these documents: its subject where it has one, or its first line."""
+    return {doc.id: title(doc.text) for doc in open_texts(name).documents() if doc.id in ids}
 
 
 def title(text: str) -> str:

@@ -31,7 +31,7 @@ The paper reports, at 64 bits on a GPU, 1.343 s for SNUH and 1.051 s for VDSH on
 
 @dataclass(frozen=True)
 class Cost:
-    """What training took, the mean over the seeds."""
+    """What training took, the mean over runs on the same documents."""
 
     epoch_seconds: float
     fit_seconds: float
@@ -65,14 +65,16 @@ def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> P
 def costs(choice: Choice, corpus: str, bits: int, rows: Sequence[Row]) -> dict[int, list[Cost]]:
     """Return the cost of each method by the documents that there were, maybe fewer than wanted."""
     figures = Figures(choice, rows)
-    found: dict[int, list[Cost]] = {}
+    found: dict[int, list[list[Row]]] = {}  # by documents and method
     for value in choice.values:
         of_methods = [
             figures.rows(corpus, bits, variant) for variant in variants(replace(choice, values=(value,)))
         ]
         if all(of_methods):
-            found.setdefault(of_methods[0][0]["train_documents"], [_cost(rows) for rows in of_methods])
-    return found
+            same = found.setdefault(of_methods[0][0]["train_documents"], [[] for _ in of_methods])
+            for before, more in zip(same, of_methods, strict=True):
+                before.extend(more)
+    return {docs: [_cost(of_method) for of_method in of_methods] for docs, of_methods in found.items()}
 
 
 def _lines(choice: Choice, corpus: str, bits: int, rows: Sequence[Row]) -> list[list[str]]:

@@ -9,7 +9,7 @@ from snuh.experiments.run import Row, Select, run_key
 from snuh.experiments.target import Choice, Variant
 
 PROTOCOLS: Mapping[Select, str] = {
-    "score": "No labels before the evaluation: the epoch is chosen by the held-out score (--select score).",
+    "score": "A fit sees no labels: the epoch is chosen by the held-out score (--select score).",
     "labels": "The paper's protocol: the epoch is chosen by the labels of the validation split "
     "(--select labels).",
 }
@@ -23,10 +23,14 @@ class Figures:
         self._found = {run_key(row): row for row in rows}  # of several rows of a run the last counts
 
     def compared(self, corpus: str, bits: int, variants: Sequence[Variant]) -> list[str]:
-        """Return a cell for each variant, the best in bold."""
+        """Return a cell for each variant, in bold the best of those with the most seeds."""
         cells = [self.cell(corpus, bits, variant) for variant in variants]
-        best = max((cell.mean for cell in cells if cell.mean is not None), default=None)
-        return [bold(cell.shown, when=cell.mean == best) + cell.rest for cell in cells]
+        best = max((cell for cell in cells if cell.mean is not None), key=_seeds_and_mean, default=None)
+        return [
+            bold(cell.shown, when=best is not None and _seeds_and_mean(cell) == _seeds_and_mean(best))
+            + cell.rest
+            for cell in cells
+        ]
 
     def rows(self, corpus: str, bits: int, variant: Variant) -> list[Row]:
         """Return the rows of the seeds, without runs that failed."""
@@ -46,12 +50,17 @@ class Figures:
         return [self._found[key] for key in keys if key in self._found]
 
 
+def _seeds_and_mean(cell: Cell) -> tuple[int, float | None]:
+    return len(cell.values), cell.mean
+
+
 def heading(choice: Choice, *also: str) -> str:
     """Return what the figures are, line by line: the measure, the protocol, the settings that were given."""
     given = {**choice.parameters, **{f"features.{name}": value for name, value in choice.features.items()}}
     settings = ", ".join(f"{name}={value}" for name, value in given.items())
     lines = [
         "precision@100 on the test split: mean ± standard deviation (number of seeds).",
+        "Bold: the best of those with the most seeds.",
         PROTOCOLS[choice.select],
         f"With {settings}." if settings else "",
         *also,

@@ -17,10 +17,13 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 
 
 def machine_facts() -> dict[str, Any]:
-    """Return processor, cores, load and system."""
+    """Return processor, cores, threads used, load and system."""
+    import numba
+
     return {
         "cpu": _processor(),
         "cores": os.cpu_count(),
+        "threads": numba.get_num_threads(),
         "load": round(os.getloadavg()[0], 2),  # well below the cores, or the seconds say little
         "system": platform.platform(),
     }

@@ -11,13 +11,14 @@ from typing import Any
 
 from snuh import __version__
 from snuh.errors import SnuhError
-from snuh.experiments.corpora import Corpus, locate
+from snuh.experiments.corpora import Corpus, locate, open_texts
 from snuh.experiments.labels import LabelScore
 from snuh.experiments.machine import forget_peak, machine_facts, peak_megabytes, versions
 from snuh.experiments.observations import observe
 from snuh.experiments.run import Row, Run
 from snuh.experiments.stages import StageClock
 from snuh.methods import make
+from snuh.methods.result import check_whole
 from snuh.metrics import evaluate_codes
 from snuh.progress import OnProgress
 
@@ -44,12 +45,14 @@ def check_runs(runs: Sequence[Run]) -> None:
     """Raise, before slow work starts, where a corpus, a parameter or an extra is missing."""
     for corpus, features in {run.corpus: run.features for run in runs}.items():
         locate(corpus, features)
+    for corpus in {run.corpus for run in runs if run.observe == "examples"}:
+        open_texts(corpus)
     for run in runs:
         _estimator(run).check_parameters()
 
 
 def measure(run: Run, corpus: Corpus, *, commit: str | None, on_progress: OnProgress | None = None) -> Row:
-    """Do a run and return its row; a fit that fails leaves a row with its error.
+    """Do a run and return its row; one that fails leaves a row with its error.
 
     Ctrl-C raises KeyboardInterrupt: codes of a training that was cut short are no result.
     """
@@ -60,11 +63,13 @@ def measure(run: Run, corpus: Corpus, *, commit: str | None, on_progress: OnProg
     forget_peak()
     started = time.perf_counter()
     try:
-        _fit(estimator, run, corpus, clock)
+        try:
+            _fit(estimator, run, corpus, clock)
+        finally:
+            seconds, peak = time.perf_counter() - started, peak_megabytes()
+        learnt = _learnt(estimator, run, corpus)
     except SnuhError as failure:
-        error = " ".join(str(failure).split())
-    seconds, peak = time.perf_counter() - started, peak_megabytes()
-    learnt = _learnt(estimator, run, corpus) if error is None else dict.fromkeys(LEARNT)
+        error, learnt = " ".join(str(failure).split()), dict.fromkeys(LEARNT)
     return {
         "format": FORMAT,
         **asdict(run),
@@ -93,8 +98,7 @@ def _fit(estimator: Any, run: Run, corpus: Corpus, on_progress: OnProgress | Non
     train, val = corpus.splits["train"], corpus.splits["val"]
     score = LabelScore(train, val) if run.select == "labels" else None
     estimator.fit(train.X, X_val=val.X, score=score, on_progress=on_progress)
-    if estimator.training_["stopped"] == "interrupted":
-        raise KeyboardInterrupt
+    check_whole(estimator.training_["stopped"])
 
 
 def _learnt(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Is one method better than another? Differences of runs that have all else in common, with an interval."""
+"""Is one method better than another? Differences where all else is the same, with an interval."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 CONFIDENCE = 0.95
+FEWEST = 3  # differences from which on an interval is believed
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean difference of pairs, and the interval that holds it with 95 % confidence (Student's t)."""
+    """The mean of some differences, and the interval that holds it with 95 % confidence (Student's t)."""
 
     mean: float
     low: float
     high: float
-    pairs: int
+    count: int
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low > 0 or self.high < 0
+        """Whether the interval leaves out 0, and is one of more than two differences."""
+        return self.count >= FEWEST and (self.low > 0 or self.high < 0)
 
 
-def difference(first: Sequence[float], second: Sequence[float]) -> Difference | None:
-    """Compare pairs of figures; None where there are fewer than two pairs."""
+def difference(gaps: Sequence[float]) -> Difference | None:
+    """Summarise differences that do not hang on each other; None where there are fewer than two."""
     from scipy.stats import t
 
-    gaps = [one - other for one, other in zip(first, second, strict=True)]
     if len(gaps) < 2:
         return None
     mean = statistics.mean(gaps)

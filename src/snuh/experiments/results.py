@@ -87,7 +87,7 @@ class Results:
     def check_documents(self, corpus: str, sha256: str) -> None:
         """Raise InputError where rows of this corpus come from other documents: their means would mix."""
         rows = [row for row in self.rows() if row["corpus"] == corpus and row["error"] is None]
-        others = {row["corpus_sha256"] for row in rows} - {None, sha256}
+        others = {row["corpus_sha256"] or "unknown" for row in rows} - {sha256}
         if others:
             raise InputError(
                 f"{self.path} holds runs on other documents of {corpus} (sha256 {min(others)[:12]}, now "

@@ -47,7 +47,9 @@ class Compared:
 def refine(rows: JoinedRows, lists: Lists, compared: Compared) -> Lists:
     """Return the lists after one round."""
     asked, is_new_way = _asked(lists.rows, lists.similarity, lists.is_new, REACH)
-    group_asked = compared.group[asked]  # beside those asked, as most are left out by their group
+    # Most are left out by their group: read in a row here, not one by one from all over `group`. Where nobody
+    # is asked (-1) it means nothing.
+    group_asked = compared.group[asked]
     better = Lists(lists.rows.copy(), lists.similarity.copy(), np.zeros_like(lists.is_new))
     for first, last in spans(len(rows)):
         _ask(

@@ -9,10 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from snuh.encoder import Encoder
+from snuh.errors import SnuhError
 from snuh.progress import EpochReport
 
 Stopped = Literal["patience", "epochs", "interrupted", "diverged", "solved"]
 """Why learning ended; "solved": the method has no epochs."""
+
+
+class FailedFitError(SnuhError):
+    """A fit whose codes are of no use."""
+
+
+def check_whole(stopped: Stopped) -> None:
+    """Raise where codes are no result: Ctrl-C cut training short, or its loss did not stay finite."""
+    if stopped == "interrupted":
+        raise KeyboardInterrupt
+    if stopped == "diverged":
+        raise FailedFitError("the loss did not stay finite")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
@@ -10,6 +11,8 @@ from snuh.experiments.cells import Table, bold, number
 from snuh.experiments.paired import Difference, difference
 from snuh.experiments.run import Row, Select
 from snuh.experiments.table1 import TABLE1
+from snuh.experiments.table2 import TABLE2
+from snuh.experiments.target import Variant
 from snuh.report.chart import drawing, style_of
 from snuh.report.choices import Held, of_methods
 from snuh.report.grid import cell, table
@@ -21,20 +24,19 @@ from snuh.report.tags import Child, decimal, tag
 WIDTH, MARGIN, LANE = 230, 16, 8
 REACH = 0.15  # of precision: what goes further is cut, and shown by an arrow
 
-ABOUT = """A pair is two runs with the same corpus, length of codes and seed, which differ in the method
-alone. The figure is the mean of their differences of precision@100, with its 95 % confidence interval
-(Student's t) and the number of pairs; where the interval leaves out 0, the figure is bold. Above 0: the
-method named first is better.
+ABOUT = """Two runs with the same corpus, length of codes and seed are compared by the difference of their
+precision@100. It is averaged over the seeds. By corpus, the figure is the mean over the lengths with its
+95 % confidence interval (Student's t) and the number of lengths; over all, every corpus is one difference,
+the mean over its lengths: runs on the same documents are much alike, and count once. Where the interval
+leaves out 0, with three differences or more, the figure is bold. Above 0: the one named first is better.
 
-In "over all" every pair counts alike, of whatever corpus, length and seed. Two pairs are the least that
-has an interval, and mostly a very wide one. Pairs share documents, and seeds of one corpus are much
-alike: the intervals say how steady a difference is on these corpora, and nothing about others. In the
-plots, arrows go on beyond the axis."""
+With as few corpora as here, intervals over all are wide, and those of one corpus say nothing about others.
+Of twenty intervals about nothing, one leaves out 0 by chance. In the plots, arrows go on beyond the axis."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method against another: over all, and by corpus, where there are pairs enough."""
+    """One method against another: over all, and by corpus, where there is enough to compare."""
 
     other: str
     overall: Difference | None
@@ -42,46 +44,46 @@ class Comparison:
 
 
 def pairs(rows: Sequence[Row], select: Select) -> Section | None:
-    """Return how ours compare with every other method."""
-    held = of_methods(TABLE1, rows, select)
-    if held is None:
-        return None
+    """Return how ours compare with every other method, and SNUH with its variants."""
     elements, texts = paragraphs(ABOUT), [" ".join(ABOUT.split())]
-    for ours in OURS:
-        found = comparisons(held, ours) if ours in held.choice.methods else []
-        if found:
-            elements.append(_table(ours, found))
-            texts.append(f"{ours} against:\n\n{_markdown(found)}")
+    for target, firsts in ((TABLE1, OURS), (TABLE2, ("SNUH",))):
+        held = of_methods(target, rows, select)
+        for place, ours in enumerate(firsts):
+            found = [] if held is None else comparisons(held, ours, but=firsts[:place])
+            if found:
+                elements.append(_table(ours, found))
+                texts.append(f"{ours} against:\n\n{_markdown(found)}")
     return Section("pairs", "Paired comparisons", elements, "\n\n".join(texts)) if len(texts) > 1 else None
 
 
-def comparisons(held: Held, ours: str) -> list[Comparison]:
-    """Compare a method with each other one that has at least two runs to pair."""
+def comparisons(held: Held, ours: str, *, but: Sequence[str] = ()) -> list[Comparison]:
+    """Compare a variant with each other one that it has enough in common with, but for some."""
+    by_name = {variant.label: variant for variant in held.variants}
     found = []
-    for other in held.choice.methods:
-        if other == ours:
+    for other in by_name:
+        if ours not in by_name or other in (ours, *but):
             continue
-        by_corpus = {corpus: _paired(held, [corpus], ours, other) for corpus in held.choice.corpora}
-        overall = _paired(held, held.choice.corpora, ours, other)
-        if overall is not None:
+        gaps = {corpus: _gaps(held, corpus, by_name[ours], by_name[other]) for corpus in held.choice.corpora}
+        by_corpus = {corpus: difference(of_lengths) for corpus, of_lengths in gaps.items()}
+        overall = difference([statistics.mean(of_lengths) for of_lengths in gaps.values() if of_lengths])
+        if overall is not None or any(by_corpus.values()):
             found.append(Comparison(other, overall, by_corpus))
     return found
 
 
-def _paired(held: Held, corpora: Sequence[str], ours: str, other: str) -> Difference | None:
-    by_name = {variant.label: variant for variant in held.variants}
-    first, second = [], []
-    for corpus in corpora:
-        for bits in held.choice.bits:
-            mine, theirs = (held.figures.precision(corpus, bits, by_name[name]) for name in (ours, other))
-            for seed in sorted(mine.keys() & theirs.keys()):
-                first.append(mine[seed])
-                second.append(theirs[seed])
-    return difference(first, second)
+def _gaps(held: Held, corpus: str, ours: Variant, other: Variant) -> list[float]:
+    """Return a difference for each length, the mean over the seeds that both have."""
+    gaps = []
+    for bits in held.choice.bits:
+        mine, theirs = (held.figures.precision(corpus, bits, variant) for variant in (ours, other))
+        of_seeds = [mine[seed] - theirs[seed] for seed in mine.keys() & theirs.keys()]
+        if of_seeds:
+            gaps.append(statistics.mean(of_seeds))
+    return gaps
 
 
 def _table(ours: str, found: Sequence[Comparison]) -> Element:
-    corpora = [corpus for corpus in found[0].by_corpus if any(one.by_corpus[corpus] for one in found)]
+    corpora = _corpora(found)
     ends = [
         max(-REACH, min(REACH, end))
         for one in found
@@ -103,6 +105,10 @@ def _table(ours: str, found: Sequence[Comparison]) -> Element:
     return table(f"{ours} against the others: difference of precision@100", titles, lines, class_="pairs")
 
 
+def _corpora(found: Sequence[Comparison]) -> list[str]:
+    return [corpus for corpus in found[0].by_corpus if any(one.by_corpus[corpus] for one in found)]
+
+
 def _styles(corpora: Sequence[str]) -> list[str]:
     return ["all", *(style_of(place) for place in range(len(corpora)))]
 
@@ -112,7 +118,7 @@ def _named(name: str, style: str) -> Element:
 
 
 def _cell(gap: Difference | None) -> Child:
-    """Return the figure, and below it the interval and the pairs."""
+    """Return the figure, and below it the interval and the number of differences."""
     if gap is None:
         return ""
     mean, rest = shown(gap).split(" ", 1)
@@ -120,16 +126,20 @@ def _cell(gap: Difference | None) -> Child:
 
 
 def _markdown(found: Sequence[Comparison]) -> str:
-    lines = [[one.other, shown(one.overall), *map(shown, one.by_corpus.values())] for one in found]
-    return Table(["method", "over all", *found[0].by_corpus], lines).markdown()
+    corpora = _corpora(found)
+    lines = [
+        [one.other, shown(one.overall), *(shown(one.by_corpus[corpus]) for corpus in corpora)]
+        for one in found
+    ]
+    return Table(["against", "over all", *corpora], lines).markdown()
 
 
 def shown(gap: Difference | None) -> str:
-    """Write a difference, its interval and its pairs."""
+    """Write a difference, its interval and of how many it is the mean."""
     if gap is None:
         return ""
     interval = f"{signed(gap.low)} to {signed(gap.high)}"
-    return f"{bold(signed(gap.mean), when=gap.is_clear)} ({interval}), {gap.pairs}"
+    return f"{bold(signed(gap.mean), when=gap.is_clear)} ({interval}), {gap.count}"
 
 
 def signed(value: float) -> str:

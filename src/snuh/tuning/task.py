@@ -6,16 +6,12 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from snuh.errors import SnuhError
 from snuh.experiments.labels import LabelScore
 from snuh.experiments.run import Select
 from snuh.methods import make
+from snuh.methods.result import FailedFitError, check_whole
 from snuh.progress import OnProgress
 from snuh.tuning.rows import Rows
-
-
-class FailedFitError(SnuhError):
-    """A fit whose codes are of no use."""
 
 
 class Task:
@@ -57,10 +53,7 @@ class Task:
             warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails, with the reason
             estimator.fit(self.rows.train.X, X_val=held, on_progress=on_progress)
         training = estimator.training_
-        if training["stopped"] == "interrupted":
-            raise KeyboardInterrupt
-        if training["stopped"] == "diverged":
-            raise FailedFitError("the loss did not stay finite")
+        check_whole(training["stopped"])
         if not training["alive"]:
             raise FailedFitError("the codes are dead")
         if self._by_labels is None:
