@@ -81,8 +81,8 @@ def reproduce(
     it at any time, the same command goes on. Targets share runs, and several processes may work on one file.
 
     On a machine of 2 cores, a run on a corpus like ng20 takes about a minute of one; all of table1 takes
-    some 5 hours, table2 about one, a sweep about 20 minutes for each corpus, efficiency 15 minutes, the case
-    study and the map 5 each, the appendix an hour and a half, the study of the score an hour.
+    some 7 hours, table2 about one, a sweep about 20 minutes for each corpus, efficiency 15 minutes, the case
+    study and the map 5 each, the appendix about 3 hours, the study of the score an hour.
 
     Options of several values are given again for each, or with commas: --bits 16,64.
     """
