@@ -68,7 +68,7 @@ def test_the_heading_names_the_protocol_and_the_settings() -> None:
         TABLE1.markdown(replace(CHOICE, select=select), []) for select in ("score", "labels")
     )
     assert "A fit sees no labels" in label_free and "paper's protocol" not in label_free
-    assert "The paper's protocol" in by_labels and "No labels" not in by_labels
+    assert "The paper's protocol" in by_labels and "sees no labels" not in by_labels
     chosen = replace(CHOICE, parameters={"tau": 0.2}, features={"max_terms": 50})
     assert "With tau=0.2, features.max_terms=50." in TABLE1.markdown(chosen, [])
 

@@ -14,7 +14,7 @@ ORIGINS = {
     "ng20": "20 Newsgroups, from scikit-learn's fetch_20newsgroups or qwone.com/~jason/20Newsgroups",
     "reuters": "Reuters-21578, from archive.ics.uci.edu/dataset/137",
     "tmc": "the reports of the SIAM 2007 text mining competition, from NASA's DASHlink",
-    "tmc500": "the same competition's reports as lists of their terms, of 500 in all",
+    "tmc500": "500 terms of the SIAM 2007 text mining competition's reports, from NASA's DASHlink",
     "agnews": "AG News, from huggingface.co/datasets/fancyzhx/ag_news",
     "arxiv100k": "titles and abstracts of arXiv, from kaggle.com/datasets/Cornell-University/arxiv",
 }

@@ -59,9 +59,11 @@ def pairs(rows: Sequence[Row], select: Select) -> Section | None:
 def comparisons(held: Held, ours: str, *, but: Sequence[str] = ()) -> list[Comparison]:
     """Compare a variant with each other one that it has enough in common with, but for some."""
     by_name = {variant.label: variant for variant in held.variants}
+    if ours not in by_name:
+        return []
     found = []
     for other in by_name:
-        if ours not in by_name or other in (ours, *but):
+        if other in (ours, *but):
             continue
         gaps = {corpus: _gaps(held, corpus, by_name[ours], by_name[other]) for corpus in held.choice.corpora}
         by_corpus = {corpus: difference(of_lengths) for corpus, of_lengths in gaps.items()}
