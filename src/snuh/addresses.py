@@ -16,9 +16,12 @@ MODULES = {  # that open the collections of a scheme
     "milvus": "snuh.collection.milvus",
 }
 SCHEME = re.compile(rf"({'|'.join(MODULES)})://", re.IGNORECASE)
+HARMLESS = (  # parameters that are shown; any other may be a secret, whatever clients will call theirs
+    "application_name|collection|connect_timeout|dbname|host|hostaddr|port|sslmode|target_session_attrs|tls|user"
+)
 # A password after the user, or as a parameter. It may hold any sign, so all up to the last "@" is hidden.
 PASSWORD = re.compile(r"(?<=://)[^/?#@:]*:(?P<secret>.*)(?=@[^@]*$)", re.DOTALL)
-PARAMETER = re.compile(r"[?&](?:[a-z_]*password|token|secret)=(?P<secret>[^&#]*)", re.IGNORECASE)
+PARAMETER = re.compile(rf"[?&](?!(?:{HARMLESS})=)(?:[^=&?]*=)?(?P<secret>[^&]+)")
 
 
 def is_remote(address: Address) -> bool:

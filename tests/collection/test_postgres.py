@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import random
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Self
 from unittest.mock import patch
 
+import psycopg
 import pytest
 
 from snuh import encoding
 from snuh.addresses import shown
-from snuh.collection import Collection, check_free, is_collection
+from snuh.collection import Added, Collection, check_free, is_collection
+from snuh.collection.backend import Backend, LostConnectionError, NewDocument
 from snuh.collection.copying import copy_collection
 from snuh.collection.postgres import connections
+from snuh.collection.postgres.errors import of_error
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, ModelError, SnuhError
 from tests.cli.running import environment, run
 from tests.collection.engines import Postgres, postgres
 from tests.collection.postgres_server import PASSWORD, SECONDS, free_port
 from tests.collection.worlds import (
+    UNKNOWN,
     WORDS,
     Mirror,
     assert_answers_like,
@@ -75,7 +84,7 @@ def refused(work: Callable[[], object], kind: type[SnuhError] = CollectionError)
         ("postgres://:pw@h/db?collection=c", "postgres://:***@h/db?collection=c"),
         (
             "postgresql://u@h/db?password=pw&x=1&sslpassword=pw",
-            "postgresql://u@h/db?password=***&x=1&sslpassword=***",
+            "postgresql://u@h/db?password=***&x=***&sslpassword=***",
         ),
         ("postgresql:///db", "postgresql:///db"),
         ("POSTGRESQL://u:pw@h/db", "POSTGRESQL://u:***@h/db"),
@@ -84,7 +93,26 @@ def refused(work: Callable[[], object], kind: type[SnuhError] = CollectionError)
         ("postgresql://u:a?token=b@host/db", "postgresql://u:***"),
         (
             "postgresql://u@h/db?password=x&sslpassword=y&a=b",
-            "postgresql://u@h/db?password=***&sslpassword=***&a=b",
+            "postgresql://u@h/db?password=***&sslpassword=***&a=***",
+        ),
+        ("postgresql://u@h/db?password=ab#cd", "postgresql://u@h/db?password=***"),
+        ("postgresql://u@h/db?password=a=b?c&tls=true", "postgresql://u@h/db?password=***&tls=true"),
+        (
+            "postgresql://u@h/db?oauth_client_secret=pw&oauth_client_id=i&port=1",
+            "postgresql://u@h/db?oauth_client_secret=***&oauth_client_id=***&port=1",
+        ),
+        (
+            "postgresql://u@h/db?scram_client_key=pw&scram_server_key=pw",
+            "postgresql://u@h/db?scram_client_key=***&scram_server_key=***",
+        ),
+        ("postgresql://u@h/db?pass%77ord=pw&user=u", "postgresql://u@h/db?pass%77ord=***&user=u"),
+        ("postgresql://u@h/db?password=a&b", "postgresql://u@h/db?password=***&***"),
+        ("postgresql://u@h/db?collection=c?password=pw", "postgresql://u@h/db?collection=c?password=***"),
+        ("postgresql://u@h/db&password=pw", "postgresql://u@h/db&password=***"),
+        ("milvus://h/c?tls=true&key=pw", "milvus://h/c?tls=true&key=***"),
+        (
+            "postgresql:///db?host=h&port=1&user=u&dbname=d&sslmode=require&connect_timeout=3",
+            "postgresql:///db?host=h&port=1&user=u&dbname=d&sslmode=require&connect_timeout=3",
         ),
         ("folder/a:b@c", "folder/a:b@c"),
     ],
@@ -136,7 +164,27 @@ def test_the_password_may_come_from_the_environment(
         assert len(opened) == 12
 
 
+def test_a_secret_in_a_wrong_name_is_not_told() -> None:
+    said = refused(lambda: Collection("postgresql://u@h/db?collection=c?password=hidden"), InputError)
+    assert "a collection's name is made of" in said and "hidden" not in said
+
+
 # What is wrong before anything is read
+
+
+def test_an_old_server_is_refused() -> None:
+    for version in (130_000, 180_004):
+        connections.check_version(version, name="x")
+    with pytest.raises(
+        CollectionError, match=r"x: expected PostgreSQL 13 or newer, got 12: update the server"
+    ):
+        connections.check_version(120_022, name="x")
+
+
+def test_a_server_that_takes_a_connection_and_says_nothing_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = f"postgresql://owner:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/db?connect_timeout=2"
+        assert "cannot connect to postgresql://owner:***@127.0.0.1:" in refused(lambda: Collection(where))
 
 
 def test_a_server_that_cannot_be_reached_is_said_to_be(engine: Postgres) -> None:
@@ -218,7 +266,18 @@ def test_a_database_without_pgvector_is_refused(engine: Postgres) -> None:
         ("ALTER TABLE {0}.documents RENAME fields TO f", "there is no column fields in its table documents"),
         ("DROP TABLE {0}.models", "there is no table models"),
         ("DROP TABLE {0}.codes_0", "it has lost its codes"),
-        ("UPDATE {0}.state SET bits = 64", "its model makes 64-bit codes, its table codes_0 holds 16 bits"),
+        ("UPDATE {0}.state SET bits = 64", "the column code of its table codes_0 is bit(16), not bit(64)"),
+        (
+            "ALTER TABLE {0}.codes_0 ALTER code TYPE varbit(16)",
+            "the column code of its table codes_0 is bit varying(16), not bit(16)",
+        ),
+        (
+            "ALTER TABLE {0}.documents ALTER fields TYPE json",
+            "the column fields of its table documents is json, not jsonb",
+        ),
+        ("ALTER TABLE {0}.state ALTER format TYPE text", "the column format of its table state is text"),
+        ("TRUNCATE {0}.codes_0", 'it has lost codes, such as that of the document "d0"'),
+        ("DELETE FROM {0}.codes_0 WHERE seq > 9", 'it has lost codes, such as that of the document "d9"'),
         ("DELETE FROM {0}.models WHERE name = 'model.json'", "has lost its model"),
         ("UPDATE {0}.models SET content = content || 'x'", "has lost its model"),
         ("UPDATE {0}.state SET model = 'another'", "has lost its model"),
@@ -233,6 +292,14 @@ def test_tables_that_are_not_as_they_were_made_are_refused(
     assert "is a collection already" in refused(lambda: Collection.create(address, toy_model()), InputError)
 
 
+def test_documents_without_a_known_word_need_no_codes(address: str) -> None:
+    with Collection(address) as opened:
+        opened.delete_where("year = 2000")
+        opened.add([document(number, UNKNOWN) for number in range(3)])
+    with Collection(address) as opened:
+        assert opened.search("ship") == [] and len(opened) == 3
+
+
 def test_a_lost_model_is_a_model_error(engine: Postgres, address: str) -> None:
     engine.server.run(f"DELETE FROM {schema_of(address)}.models", database=engine.database)
     refused(lambda: Collection(address), ModelError)
@@ -240,8 +307,6 @@ def test_a_lost_model_is_a_model_error(engine: Postgres, address: str) -> None:
 
 def test_codes_of_another_model_are_refused(address: str) -> None:
     with Collection(address) as opened, opened._backend.writing() as write:
-        from snuh.collection.backend import NewDocument
-
         assert "holds 16-bit codes" in refused(lambda: write.put([NewDocument(document(1), b"12345678")]))
     with Collection(address) as opened:
         assert len(opened) == 12
@@ -264,6 +329,32 @@ def test_what_postgresql_cannot_hold_is_refused_with_its_batch(
     with Collection(address) as opened:
         assert said in refused(lambda: opened.add([document(50), bad]), InputError)
         assert len(opened) == 12 and "d50" not in opened
+
+
+@pytest.mark.parametrize("huge", [2**31, 2**63, 2**70])
+def test_any_k_and_radius_may_be_asked_for_as_in_a_folder(address: str, huge: int) -> None:
+    with Collection(address) as opened:
+        every = opened.search("ship", k=12)
+        assert opened.search("ship", k=huge) == opened.search("ship", k=12, radius=huge) == every
+        assert opened.similar("d1", k=huge) == opened.similar("d1", k=11)
+        opened.make_lists(k=3)
+        assert sorted(hit.document.id for hit in opened.search("ship", k=huge, fast=True)) == sorted(
+            hit.document.id for hit in every
+        )
+        if huge > 2**31:
+            assert "k must be at most 2,147,483,647" in refused(lambda: opened.make_lists(k=huge), InputError)
+
+
+def test_only_a_write_says_that_a_document_cannot_be_stored(address: str) -> None:
+    with Collection(address) as opened:
+        backend: Any = opened._backend
+        assert "PostgreSQL refused it (division by zero)" in refused(lambda: backend._value("SELECT 1 / 0"))
+
+        def write() -> None:
+            with backend.writing() as write:
+                write._connection.execute("SELECT 1 / 0")
+
+        assert "a document cannot be stored (division by zero)" in refused(write, InputError)
 
 
 # Who may do what
@@ -354,6 +445,30 @@ def test_only_fast_searches_use_the_index(engine: Postgres, address: str) -> Non
     assert _scans(engine, address) > before
 
 
+def test_others_search_while_an_index_waits_for_a_reader(engine: Postgres, address: str) -> None:
+    with Collection(address) as opened, Collection(address) as reader:
+        opened.make_lists(k=3)
+        making = threading.Thread(target=opened.make_lists)
+        with reader._backend.reading(), patch.object(connections, "READING_SECONDS", 10):
+            assert len(reader.search("ship", k=3)) == 3  # holds on to the index
+            making.start()
+            _wait_until(engine, "query LIKE 'DROP INDEX%' AND wait_event_type = 'Lock'")
+            with Collection(address) as other:
+                assert len(other.search("ship", k=3)) == 3
+        making.join()
+        told = opened.info().fast
+        assert told is not None and told.k == 10
+
+
+def _wait_until(engine: Postgres, condition: str) -> None:
+    """Wait until one of snuh's connections is in a certain state."""
+    end = time.monotonic() + SECONDS
+    asked = f"SELECT 1 FROM pg_stat_activity WHERE application_name = 'snuh' AND {condition}"
+    while not engine.server.run(asked):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def _scans(engine: Postgres, address: str) -> int:
     """Return how often the index was read by those who are gone."""
     here = {"database": engine.database}
@@ -399,6 +514,92 @@ def test_a_writer_that_waits_too_long_says_so(engine: Postgres, address: str) ->
             assert len(opened.search("ship")) == 10
 
 
+def test_writers_take_turns_whatever_isolation_the_database_prefers(engine: Postgres, address: str) -> None:
+    engine.server.run(
+        f"ALTER DATABASE {engine.database} SET default_transaction_isolation = 'repeatable read'"
+    )
+    problems: list[BaseException] = []
+
+    def write(backend: Backend) -> None:
+        try:
+            with backend.writing() as write:
+                write.put([NewDocument(document(51), None)])
+        except SnuhError as error:
+            problems.append(error)
+
+    try:
+        with Collection(address) as first, Collection(address) as second:
+            waiting = threading.Thread(target=write, args=(second._backend,))
+            with first._backend.writing() as write_first:
+                write_first.put([NewDocument(document(50), None)])
+                waiting.start()
+                _wait_until(engine, "wait_event_type = 'Lock'")
+            waiting.join()
+            assert not problems
+            assert [one.id for one in first.documents()][12:] == ["d50", "d51"]
+    finally:
+        engine.server.run(f"ALTER DATABASE {engine.database} RESET default_transaction_isolation")
+
+
+@pytest.mark.parametrize("kind", [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected])
+def test_writers_in_each_others_way_are_told_apart_from_a_lost_connection(kind: type[psycopg.Error]) -> None:
+    told = of_error("x", kind("said"))
+    assert isinstance(told, LostConnectionError)  # nothing was written: it is tried again
+    assert str(told) == "x: another process wrote to it at the same time: try again (said)"
+
+
+def test_a_statement_that_takes_too_long_is_given_up(address: str) -> None:
+    with patch.object(connections, "READING_SECONDS", 0.1), Collection(address) as opened:
+        backend: Any = opened._backend
+        said = refused(lambda: backend._value("SELECT pg_sleep(60)"))
+        assert "it took too long and was given up" in said
+        assert len(opened) == 12
+
+
+def test_a_thread_that_gets_no_connection_says_so(address: str) -> None:
+    said: list[str] = []
+    with (
+        patch.object(connections, "MOST_CONNECTIONS", 1),
+        patch.object(connections, "RECONNECTING_SECONDS", 0.1),
+        Collection(address) as opened,
+    ):
+        other = threading.Thread(target=lambda: said.append(refused(opened.version)))
+        with opened._backend.reading():
+            other.start()
+            other.join()
+        assert "all connections are in use: try again later" in said[0]
+        assert len(opened) == 12
+
+
+def test_a_rehash_that_another_one_overtook_stops(address: str) -> None:
+    with Collection(address) as opened, Collection(address) as other:
+
+        def overtake(_: float) -> None:
+            other.rehash(toy_model(2, bits=24))
+
+        said = refused(lambda: opened.rehash(toy_model(1), progress=overtake))
+        assert said == f"{opened.name}: another rehash of it has started: this one stops"
+        assert opened.info().bits == 24
+
+
+def test_a_collection_opens_while_its_codes_are_replaced(address: str) -> None:
+    ended = threading.Event()
+
+    def rehash() -> None:
+        with Collection(address) as own:
+            while not ended.is_set():
+                own.rehash(toy_model(1))
+
+    rehashing = threading.Thread(target=rehash)
+    rehashing.start()
+    try:
+        for _ in range(30):
+            Collection(address).close()
+    finally:
+        ended.set()
+        rehashing.join()
+
+
 def test_a_rehash_that_is_stopped_leaves_the_old_codes(engine: Postgres, address: str) -> None:
     def stop(_: float) -> None:
         raise KeyboardInterrupt
@@ -419,16 +620,96 @@ def test_a_rehash_that_is_stopped_leaves_the_old_codes(engine: Postgres, address
     assert left == [(1,)]
 
 
-def test_the_server_knows_whether_a_lost_write_was_kept(engine: Postgres, address: str) -> None:
-    with Collection(address) as opened:
-        pool = opened._backend._connections  # type: ignore[attr-defined]
-        numbers = {}
-        for keeps in (True, False):
-            with engine.server.connect(engine.database) as connection:
-                connection.execute("BEGIN")
-                ((numbers[keeps],),) = connection.execute("SELECT pg_current_xact_id()::text").fetchall()
-                connection.execute("COMMIT" if keeps else "ROLLBACK")
-        assert pool._was_committed(numbers[True]) and not pool._was_committed(numbers[False])
+class Cutting:
+    """Leads to a server; once armed, the next COMMIT goes to `at_commit`, and the connection is cut."""
+
+    def __init__(self, address: str) -> None:
+        self._port = address.rpartition(":")[2].partition("/")[0]
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.address = address.replace(f":{self._port}/", f":{self._listening.getsockname()[1]}/")
+        self.at_commit: Callable[[Callable[[], object]], object] | None = None
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                threading.Thread(target=self._lead, args=(client,), daemon=True).start()
+
+    def _lead(self, client: socket.socket) -> None:
+        with suppress(OSError), client, socket.create_connection(("127.0.0.1", int(self._port))) as server:
+            while True:
+                for source in select.select([client, server], [], [])[0]:
+                    data = source.recv(65_536)
+                    at_commit = self.at_commit if b"COMMIT" in data else None
+                    if at_commit is not None and source is client:
+                        self.at_commit = None
+                        at_commit(lambda sent=data: (server.sendall(sent), server.recv(65_536)))
+                    if not data or at_commit is not None:
+                        return
+                    (server if source is client else client).sendall(data)
+
+
+def crash(engine: Postgres) -> None:
+    """Kill all processes of a server at once: what was in their memory only is lost; and start it again."""
+    others = [int(str(pid)) for (pid,) in engine.server.run("SELECT pid FROM pg_stat_activity")]
+    engine.server.kill()
+    for pid in others:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    engine.server.start()
+
+
+@pytest.mark.parametrize("when", ["before", "after", "in a crash", "in a crash, and others go on"])
+def test_a_write_that_is_cut_at_its_end_is_made_once(engine: Postgres, address: str, when: str) -> None:
+    cuts = 0
+
+    def at_commit(pass_on: Callable[[], object]) -> None:
+        nonlocal cuts
+        cuts += 1
+        if when == "after":
+            pass_on()
+        if "crash" in when:
+            crash(engine)
+        if "others" in when:  # and one of them gets the number of the transaction that was lost
+            for _ in range(20):
+                engine.server.run("SELECT pg_current_xact_id()")
+
+    with Cutting(address) as cutting, Collection(cutting.address) as opened:
+        cutting.at_commit = at_commit
+        assert opened.add([document(50, "fog")]) == Added(1, 0, 0)
+        cutting.at_commit = at_commit
+        assert opened.delete(["d1"]) == 1
+        assert cuts == 2
+        kept = [f"d{number}" for number in range(12) if number != 1]
+        assert [one.id for one in opened.documents()] == [*kept, "d50"]
+
+
+def test_a_connection_lost_in_a_copy_is_told_once(engine: Postgres, address: str) -> None:
+    code = (
+        "import sys, psycopg\n"
+        "from snuh.collection.copying import copy_collection\n"
+        "from snuh.errors import CollectionError\n"
+        "def cut(_):\n"
+        "    with psycopg.connect(sys.argv[3]) as connection:\n"
+        "        connection.execute('SELECT pg_terminate_backend(pid) FROM pg_stat_activity '\n"
+        "                           \"WHERE application_name = 'snuh'\")\n"
+        "try:\n"
+        "    copy_collection(sys.argv[1], sys.argv[2], progress=cut)\n"
+        "except CollectionError as error:\n"
+        "    sys.exit(str(error))"
+    )
+    command = [sys.executable, "-c", code, address, engine.fresh(), address.partition("?")[0]]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "the connection was lost: try again" in done.stderr
 
 
 def test_a_write_whose_connection_is_cut_is_made_once(engine: Postgres, address: str) -> None:

@@ -31,7 +31,7 @@ def creating(address: str, model: Model) -> Iterator[Put]:
     place = read_place(address)
     check_takes_texts(model)
     files = files_of(model)
-    with connect(place) as connection, reported(place.name):
+    with connect(place) as connection, reported(place.name, is_write=True):
         schema.check_free(connection, place)
         _ensure_pgvector(connection, place)
         connection.execute("SET statement_timeout = 0")

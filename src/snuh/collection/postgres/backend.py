@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Place, even_places
+from snuh.collection.backend import Place, even_places, tried_twice
 from snuh.collection.columns import is_storable, to_document
 from snuh.collection.modelfiles import model_of
 from snuh.collection.postgres.bitstrings import to_rows
+from snuh.collection.postgres.completeness import check_has_codes
 from snuh.collection.postgres.conditions import to_condition
 from snuh.collection.postgres.connections import STATE, Connections, Reading, connect
 from snuh.collection.postgres.errors import reported
@@ -42,6 +43,8 @@ class PgBackend:
     def __init__(self, place: PgPlace, *, timeout: float) -> None:
         self._place = place
         with connect(place) as connection, reported(place.name):
+            # One state: a rehash that ends meanwhile makes one table and drops another.
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             check_tables(connection, place)
             self._finder = Finder(*pgvector(connection, place))
         self._connections = Connections(place, timeout=timeout)
@@ -77,10 +80,16 @@ class PgBackend:
 
     # The model
 
+    @tried_twice
     def load_model(self, fingerprint: str) -> Model:
-        """Return a model that the tables keep."""
-        rows = self._rows("SELECT name, content FROM models WHERE fingerprint = %s", (fingerprint,))
-        return model_of(dict(rows), where=self.name)
+        """Return a model that the tables keep; CollectionError where the codes that it made are lost."""
+        with self._connections.reading() as found:
+            rows = self._rows("SELECT name, content FROM models WHERE fingerprint = %s", (fingerprint,))
+            model = model_of(dict(rows), where=self.name)
+            state = _state(found, self.name)
+            if state.model == fingerprint:
+                check_has_codes(found.connection, state, model, name=self.name)
+        return model
 
     def rehash(self, model: Model, *, progress: Callable[[float], None] | None) -> None:
         """Encode all documents with another model, into a table beside the one in use, and switch at once."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from snuh.collection.backend import LostConnectionError
+from snuh.collection.backend import LostConnectionError, tried_twice
 from snuh.collection.postgres.errors import cannot_connect, reported
 from snuh.collection.postgres.place import PgPlace
 from snuh.errors import CollectionError
@@ -20,23 +20,42 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]  # Any: whatever a c
 
 MOST_CONNECTIONS = 8
 STATE = "SELECT model, bits, token, next_seq, codes, write, rehash FROM state"
+LAST_WRITE = "SELECT pg_current_xact_id()::text, write, token FROM state"
+WAS_KEPT = """
+    SELECT (write > %(number)s OR token = %(token)s) AND CASE
+        WHEN %(transaction)s::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+        THEN pg_xact_status(%(transaction)s::xid8) = 'committed'
+    END FROM state
+"""
 READING_SECONDS = 300  # the longest that one statement of a search may take
 RECONNECTING_SECONDS = 30.0  # for a server that is being started again
+OLDEST_POSTGRESQL = 13
 
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it has to say is told by errors
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it has to say is told by errors
 
 
 def connect(place: PgPlace) -> Connection:
     """Open a connection at once, or say why not."""
     try:
         connection = psycopg.connect(place.conninfo, autocommit=True)
+        check_version(connection.info.server_version, name=place.name)
         _prepare(place, connection)
     except psycopg.OperationalError as error:
         raise cannot_connect(place.name, error) from None  # the chain could hold the address
     return connection
 
 
+def check_version(version: int, *, name: str) -> None:
+    """Raise CollectionError for a server that is too old; 130004 is 13.4."""
+    if (major := version // 10_000) < OLDEST_POSTGRESQL:
+        raise CollectionError(
+            f"{name}: expected PostgreSQL {OLDEST_POSTGRESQL} or newer, got {major}: update the server"
+        )
+
+
 def _prepare(place: PgPlace, connection: Connection) -> None:
+    # Whatever the database prefers: who waited for another writer goes on from what that one wrote.
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     # Only tables of the collection are ever found by their names.
     connection.execute(f'SET search_path = "{place.schema}"')
     connection.execute(f"SET statement_timeout = '{READING_SECONDS}s'")
@@ -47,6 +66,14 @@ class Reading(NamedTuple):
 
     connection: Connection
     state: tuple[Any, ...] | None
+
+
+class LastWrite(NamedTuple):
+    """What tells whether a write was kept: its transaction, and the number and token in the state."""
+
+    transaction: str
+    number: int
+    token: str
 
 
 class Connections:
@@ -92,19 +119,16 @@ class Connections:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Write all of it or nothing."""
-        with self._given() as connection:
-            number = None
-            try:
-                with reported(self._place.name), connection.transaction():
-                    connection.execute("SET LOCAL statement_timeout = 0")
-                    connection.execute(f"SET LOCAL lock_timeout = '{max(1, round(1000 * self._timeout))}ms'")
-                    yield connection
-                    ((number,),) = connection.execute("SELECT pg_current_xact_id()::text").fetchall()
-            except LostConnectionError:
-                # Lost before the end, nothing was written; lost at the end, the server knows.
-                self._pool.check()
-                if number is None or not self._was_committed(number):
-                    raise
+        write = None
+        try:
+            with self._transaction() as connection:
+                yield connection
+                row = connection.execute(LAST_WRITE).fetchone()
+                write = None if row is None else LastWrite(*row)
+        except LostConnectionError:
+            # Lost before the end, nothing was written; lost at the end, the server knows.
+            if write is None or not self._was_kept(write):
+                raise
 
     @contextmanager
     def alone(self) -> Iterator[Connection]:
@@ -113,10 +137,29 @@ class Connections:
             connection.execute("SET statement_timeout = 0")
             yield connection
 
-    def _was_committed(self, number: str) -> bool:
-        with self._given() as connection, reported(self._place.name):
-            found = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
-        return found is not None and found[0] == "committed"
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with (
+            self._given() as connection,
+            reported(self._place.name, is_write=True),
+            connection.transaction(),
+        ):
+            connection.execute("SET LOCAL statement_timeout = 0")
+            connection.execute(f"SET LOCAL lock_timeout = '{max(1, round(1000 * self._timeout))}ms'")
+            yield connection
+
+    @tried_twice
+    def _was_kept(self, write: LastWrite) -> bool:
+        """Ask the server for the fate of a write whose end was not heard of.
+
+        A server that crashed may never have stored the number of the transaction: then it is still to come,
+        or another has got it meanwhile. So the state must have come as far as well.
+        """
+        with self._transaction() as connection:
+            # First the lock of all writers: a COMMIT that is still under way comes to its end.
+            connection.execute("SELECT 1 FROM state FOR UPDATE")
+            row = connection.execute(WAS_KEPT, write._asdict()).fetchone()
+        return row is not None and bool(row[0])
 
     def _current(self) -> Reading | None:
         return getattr(self._mine, "reading", None)

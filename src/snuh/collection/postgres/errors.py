@@ -32,15 +32,15 @@ def cannot_connect(name: str, error: psycopg.Error) -> CollectionError:
 
 
 @contextmanager
-def reported(name: str) -> Iterator[None]:
+def reported(name: str, *, is_write: bool = False) -> Iterator[None]:
     """Say in one line what went wrong."""
     try:
         yield
     except psycopg.Error as error:
-        raise of_error(name, error) from error
+        raise of_error(name, error, is_write=is_write) from error
 
 
-def of_error(name: str, error: psycopg.Error) -> SnuhError:
+def of_error(name: str, error: psycopg.Error, *, is_write: bool = False) -> SnuhError:
     """Return what an error of PostgreSQL is for a user of snuh."""
     said = one_line(error.diag.message_primary or str(error))
     match error:
@@ -56,13 +56,17 @@ def of_error(name: str, error: psycopg.Error) -> SnuhError:
             return CollectionError(f"{name}: it took too long and was given up ({said})")
         case errors.DiskFull() | errors.OutOfMemory():
             return CollectionError(f"{name}: the server has no space left: nothing of it was kept ({said})")
-        case errors.DataError() | errors.ProgramLimitExceeded() | errors.StatementTooComplex():
+        case errors.DataError() | errors.ProgramLimitExceeded() | errors.StatementTooComplex() if is_write:
             return InputError(f"{name}: a document cannot be stored ({said})")
         case errors.UndefinedTable() if '"codes_' in said:
             return LostConnectionError(f"{name}: its codes were replaced meanwhile: try again ({said})")
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.InvalidSchemaName():
             return CollectionError(
                 f"{name}: its tables were changed by others: restore them from a copy ({said})"
+            )
+        case errors.SerializationFailure() | errors.DeadlockDetected():
+            return LostConnectionError(
+                f"{name}: another process wrote to it at the same time: try again ({said})"
             )
         case psycopg.InterfaceError() | psycopg.OperationalError():
             return LostConnectionError(f"{name}: the connection was lost: try again ({said})")

@@ -18,6 +18,7 @@ from snuh.filters import Filter
 logger = logging.getLogger(__name__)
 
 MOST_CANDIDATES = 1_000  # that pgvector keeps
+LARGEST_LIMIT = 2**63 - 1  # that SQL takes; no collection has so many
 ITERATIVE_SINCE = (0, 8)  # pgvector that looks on where a filter leaves too few
 
 
@@ -42,6 +43,7 @@ class Finder:
         fast: bool,
     ) -> list[list[Place]]:
         """Return the k nearest documents of each query, ordered by (distance, seq)."""
+        k, radius = min(k, LARGEST_LIMIT), None if radius is None else min(radius, state.bits)
         index = fast_of(connection, state) if fast else None
         if fast and index is None:
             logger.warning('all codes are read, there is no index: make one with "snuh index"')

@@ -9,12 +9,14 @@ from snuh.collection.postgres.schema import index_of
 from snuh.collection.postgres.write import State
 from snuh.collection.recall import share_found
 from snuh.collection.results import Fast
+from snuh.errors import InputError
 
 if TYPE_CHECKING:
     from snuh.collection.postgres.backend import PgBackend
     from snuh.collection.postgres.finding import Finder
 
 SAMPLE = 100  # queries that the recall is measured with
+LARGEST_K = 2**31 - 1  # that a column takes
 EFFORTS = (40, 80, 160, 320, 640, 1_000)  # candidates that a search keeps; 1,000 are the most
 
 
@@ -33,11 +35,14 @@ def make_hnsw(backend: PgBackend, connections: Connections, finder: Finder, *, k
 
     Others may search and write meanwhile.
     """
+    if k > LARGEST_K:
+        raise InputError(f"{backend.name}: k must be at most {LARGEST_K:,}, got {k}")
     with backend.reading() as state:
         pass
     index = index_of(state.codes)
     with connections.alone() as connection:
-        connection.execute(f"DROP INDEX IF EXISTS {index}")
+        # Waiting for whoever uses the index, a plain DROP would let all who come later wait as well.
+        connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index}")
         connection.execute(
             f"CREATE INDEX CONCURRENTLY {index} ON {state.codes} USING hnsw (code {finder.operators})"
         )

@@ -50,8 +50,7 @@ def read_place(address: str) -> PgPlace:
     schema = names[-1] if names else USUAL_COLLECTION
     if not COLLECTION.fullmatch(schema) or RESERVED.match(schema):
         raise InputError(
-            f"{shown(address)}: a collection's name is made of up to 63 small letters, digits and _, "
-            f"got {schema[:100]!r}"
+            f"{shown(address)}: a collection's name is made of up to 63 small letters, digits and _"
         )
     try:
         given = conninfo_to_dict(f"{base}?{'&'.join(others)}" if others else base)

@@ -38,13 +38,13 @@ def rehash(
     last = 0
     while batch := backend.documents(after=last, most=BATCH_DOCUMENTS):
         with backend.writing() as write:
-            _check_turn(write, token)
+            _check_turn(write, token, name=backend.name)
             write.copy_codes(table, _encoded(batch, model))
         last = batch[-1][0]
         if progress is not None:
             progress(min(1.0, last / max(1, end - 1)))
     with backend.writing() as write:
-        _check_turn(write, token)
+        _check_turn(write, token, name=backend.name)
         # What others wrote meanwhile is encoded here, where nobody else can write.
         changed = [seq for seq in backend.changed_since(start).tolist() if seq <= last]
         write.drop_next(table, changed)
@@ -70,6 +70,6 @@ def _encoded(batch: Sequence[tuple[int, Document]], model: Model) -> Iterator[tu
             yield next(seqs), code
 
 
-def _check_turn(write: PgWrite, token: str) -> None:
+def _check_turn(write: PgWrite, token: str, *, name: str) -> None:
     if write.state.rehash != token:
-        raise CollectionError("another rehash of this collection has started: this one stops")
+        raise CollectionError(f"{name}: another rehash of it has started: this one stops")

@@ -37,12 +37,37 @@ CREATE TABLE fast (
     k integer NOT NULL, recall double precision NOT NULL, documents bigint NOT NULL
 );
 """
-COLUMNS = {
-    "state": "bits codes format model next_seq one rehash token write",
-    "documents": "fields id labels metadata seq split text write",
-    "fields": "name",
-    "models": "content fingerprint name",
-    "fast": "codes documents ef_search k recall",
+COLUMNS = {  # with their types, as PostgreSQL tells them
+    "state": {
+        "one": "integer",
+        "format": "integer",
+        "model": "text",
+        "bits": "integer",
+        "codes": "text",
+        "write": "bigint",
+        "token": "text",
+        "next_seq": "bigint",
+        "rehash": "text",
+    },
+    "documents": {
+        "seq": "bigint",
+        "id": "text",
+        "split": "text",
+        "labels": "jsonb",
+        "metadata": "text",
+        "fields": "jsonb",
+        "text": "text",
+        "write": "bigint",
+    },
+    "fields": {"name": "text"},
+    "models": {"fingerprint": "text", "name": "text", "content": "bytea"},
+    "fast": {
+        "codes": "text",
+        "ef_search": "integer",
+        "k": "integer",
+        "recall": "double precision",
+        "documents": "bigint",
+    },
 }
 
 
@@ -67,16 +92,19 @@ def schema_exists(connection: Connection, place: PgPlace) -> bool:
     return found is not None
 
 
-def found_columns(connection: Connection, place: PgPlace) -> dict[str, str]:
-    """Return the tables of the schema with the names of their columns."""
+def found_columns(connection: Connection, place: PgPlace) -> dict[str, dict[str, str]]:
+    """Return the tables of the schema with their columns and the types of these."""
     rows = connection.execute(
-        "SELECT c.relname, string_agg(a.attname, ' ' ORDER BY a.attname COLLATE \"C\") FROM pg_class c "
+        "SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = %s "
         "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
-        "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.relname",
+        "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')",
         (place.schema,),
     ).fetchall()
-    return dict(rows)
+    found: dict[str, dict[str, str]] = {}
+    for table, column, kind in rows:
+        found.setdefault(table, {})[column] = kind
+    return found
 
 
 def check_free(connection: Connection, place: PgPlace) -> None:
@@ -107,17 +135,31 @@ def check_tables(connection: Connection, place: PgPlace) -> None:
             f"{place.name} is not a collection: the schema {place.schema} holds other tables, "
             f"such as {min(found)}"
         )
-    if "format" in found["state"].split():
+    if found["state"].get("format") == COLUMNS["state"]["format"]:
         _check_format(connection, place)
-    for table, columns in COLUMNS.items():
-        missing = set(columns.split()) - set(found.get(table, "").split())
-        if missing:
-            what = f"no column {min(missing)} in its table {table}" if table in found else f"no table {table}"
-            raise CollectionError(
-                f"{place.name}: its tables are not those of a collection, there is {what}: "
-                "restore them from a copy"
-            )
-    _check_codes(connection, place)
+    for table in COLUMNS:
+        _check_columns(place, table, COLUMNS[table], found.get(table))
+    codes = connection.execute("SELECT codes, bits FROM state").fetchone()
+    if codes is None or codes[0] not in found:
+        raise CollectionError(f"{place.name}: it has lost its codes: restore the tables from a copy")
+    table, bits = codes
+    _check_columns(place, table, {"seq": "bigint", "code": f"bit({bits})"}, found[table])
+
+
+def _check_columns(place: PgPlace, table: str, wanted: dict[str, str], found: dict[str, str] | None) -> None:
+    if found is None:
+        raise _not_ours(place, f"there is no table {table}")
+    for column, kind in wanted.items():
+        if column not in found:
+            raise _not_ours(place, f"there is no column {column} in its table {table}")
+        if found[column] != kind:
+            raise _not_ours(place, f"the column {column} of its table {table} is {found[column]}, not {kind}")
+
+
+def _not_ours(place: PgPlace, why: str) -> CollectionError:
+    return CollectionError(
+        f"{place.name}: its tables are not those of a collection, {why}: restore them from a copy"
+    )
 
 
 def _may_use(connection: Connection, place: PgPlace) -> bool:
@@ -134,22 +176,6 @@ def _check_format(connection: Connection, place: PgPlace) -> None:
         )
     if row[0] != FORMAT:
         raise CollectionError(f"{place.name} has format {row[0]}, this snuh reads {FORMAT}: update snuh")
-
-
-def _check_codes(connection: Connection, place: PgPlace) -> None:
-    """Compare the length of the codes in their table with that of the model."""
-    row = connection.execute(
-        "SELECT s.bits, s.codes, a.atttypmod FROM state s LEFT JOIN pg_attribute a "
-        "ON a.attrelid = to_regclass(s.codes) AND a.attname = 'code'"
-    ).fetchone()
-    if row is None or row[2] is None:
-        raise CollectionError(f"{place.name}: it has lost its codes: restore the tables from a copy")
-    bits, table, width = row
-    if bits != width:
-        raise CollectionError(
-            f"{place.name}: its model makes {bits}-bit codes, its table {table} holds {width} bits: "
-            "restore the tables from a copy"
-        )
 
 
 def pgvector(connection: Connection, place: PgPlace) -> tuple[str, tuple[int, ...]]:
