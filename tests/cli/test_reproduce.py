@@ -126,10 +126,23 @@ def test_ctrl_c_keeps_finished_runs_and_no_other(data: Path) -> None:
 def test_the_two_protocols_are_runs_and_tables_of_their_own() -> None:
     label_free = reproduce(*TOY, "--bits", 16, "--seeds", 0)
     by_labels = reproduce(*TOY, "--bits", 16, "--seeds", 0, "--select", "labels")
-    assert [row["select"] for row in rows()] == ["score", "labels"]
+    assert [row["select"] for row in rows()] == ["label-free", "labels"]
     assert "A fit sees no labels" in label_free.stdout
     assert "The paper's protocol" in by_labels.stdout
     assert all("(1)" in ran.stdout for ran in (label_free, by_labels))
+
+
+def test_settings_come_from_a_file_and_options_go_first() -> None:
+    Path("tuned.json").write_text(
+        json.dumps({"method": "snuh", "bits": 8, "parameters": {"epochs": 2, "neighbors": 5, "trees": 3}})
+    )
+    few = ("table1", "--corpus", "toy", "--seeds", 0, "--config", "tuned.json")
+    reproduce(*few)
+    reproduce(*few, "--bits", 16, "--set", "trees=2")
+    assert [(row["method"], row["bits"], row["parameters"]["trees"]) for row in rows()] == [
+        ("snuh", 8, 3),
+        ("snuh", 16, 2),
+    ]
 
 
 def test_settings_are_kept_with_the_run() -> None:

@@ -128,7 +128,7 @@ def test_a_study_of_something_else_is_refused(world: Path, tmp_path: Path) -> No
         ((other, *ITQ), "sha256"),
         ((world, "--method", "itq", "--bits", 24), "bits 16, now it is 24"),
         ((world, "--method", "sph", "--bits", 16), 'method "itq", now it is "sph"'),
-        ((world, *ITQ, "--select", "labels"), 'select "score", now it is "labels"'),
+        ((world, *ITQ, "--select", "labels"), 'select "label-free", now it is "labels"'),
         ((world, *ITQ, "--seed", 1), "seed 0, now it is 1"),
         ((world, *ITQ, "--set", "features.max_terms=99"), "features {}, now it is"),
     ]
@@ -178,7 +178,7 @@ def test_without_time_nothing_is_written(world: Path) -> None:
     [
         (("--method", "lsh", "--bits", 16), "lsh cannot be tuned"),
         (("--method", "itq", "--bits", 20), "multiple of 8"),
-        ((*ITQ, "--select", "label"), 'select must be one of score, labels, got "label"'),
+        ((*ITQ, "--select", "label"), 'select must be one of label-free, labels, got "label"'),
         ((*ITQ, "--seed", -1), "seed must be"),
         ((*ITQ, "--set", "iteration=3"), 'has no "iteration" (did you mean "iterations"?)'),
         ((*ITQ, "--set", "features.max_term=3"), 'has no "max_term" (did you mean "max_terms"?)'),

@@ -94,6 +94,12 @@ def test_the_best_epoch_is_kept_and_patience_ends_training() -> None:
     assert result.encoder is course.encoders[1]
 
 
+def test_training_is_not_ended_by_a_score_that_falls_before_it_rises() -> None:
+    qualities = [0.3, 0.2, 0.15, 0.1, 0.05, 0.6, 0.5, 0.9, 0.4, 0.4, 0.4, 0.4]
+    result = train(Course([topic_encoder(one) for one in qualities]), plan(12, 2), score=score(), rng=rng())
+    assert (result.best_epoch, result.stopped, len(result.history)) == (8, "patience", 10)
+
+
 def test_epochs_of_dead_codes_never_count_towards_stopping() -> None:
     encoders = [dead_encoder()] * 6 + [topic_encoder(0.2), topic_encoder(0.9)]
     result = train(Course(encoders), plan(8, 1), score=score(), rng=rng())

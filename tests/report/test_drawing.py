@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snuh.experiments.cells import Table
-from snuh.report.chart import BOTTOM, HEIGHT, TOP, Axis, Chart, Line, Point
+from snuh.report.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axis, Chart, Line, Point
 from snuh.report.lengths import strongest, without_far
 from snuh.report.maps import ranked
 from snuh.report.marks import MARKS
 from snuh.report.scales import linear, logarithmic, steps
 from snuh.report.spreading import spread
 from snuh.report.sweeps import known_defaults
-from tests.report.worlds import DEFAULTS, mapped, page_of, swept
+from tests.report.worlds import DEFAULTS, costed, mapped, page_of, scored, swept
 
 
 def draw(*lines: Line) -> Element:
@@ -84,6 +84,42 @@ def test_sixteen_names_do_not_lie_upon_each_other() -> None:
     )
     assert len(heights) == 16
     assert all(after - before > 10 for before, after in pairwise(heights))
+
+
+@given(st.text("abc -", max_size=200), st.text("abc -", max_size=200))
+def test_a_title_and_a_note_of_any_length_stay_within_the_drawing(title: str, note: str) -> None:
+    axis = Axis(linear([0, 1]), "x")
+    element = Chart(title, "a", axis, axis, has_names=False, note=note).element
+    head = [text for text in element.iter("text") if text.attrib["class"] in ("title", "note")]
+    assert "".join(text.text or "" for text in head).replace(" ", "") == (title + note).replace(" ", "")
+    _, top, width, height = map(float, element.attrib["viewBox"].split())
+    heights = [float(text.attrib["y"]) for text in head]
+    assert all(LEFT + 7.5 * len(text.text or "") < width for text in head)  # a letter of 12 px, in bold
+    assert all(top + 12 <= place < TOP for place in heights) and top + height == HEIGHT
+    assert all(after - before > 12 for before, after in pairwise(heights))
+
+
+def test_the_plot_of_a_score_says_its_correlation_below_its_title() -> None:
+    text = page_of(scored())
+    assert re.search(r'class="title">agnews, 64 bits<.*?class="note">rank correlation 1.00, 5 runs<', text)
+
+
+def test_a_long_name_of_a_line_widens_the_drawing() -> None:
+    for name in ("itq", "arxiv100k vdsh", "a name of twice as many letters"):
+        element = draw(line(name, 0.5, 0.6))
+        width = float(element.attrib["viewBox"].split()[2])
+        [drawn] = [text for text in element.iter("text") if text.text == name]
+        assert float(drawn.attrib["x"]) + 7 * len(name) <= width
+        assert width >= WIDTH
+
+
+def test_lines_of_costs_are_named_by_corpus_and_method() -> None:
+    rows = costed() + [row | {"corpus": "tmc"} for row in costed()]
+    names = re.findall(r'class="\w+ name">([^<]*)<', page_of(rows))
+    assert names == ["ng20 snuh", "ng20 vdsh", "tmc snuh", "tmc vdsh"] * 3
+    longer = [row | {"bits": 128} for row in rows]
+    names = re.findall(r'class="\w+ name">([^<]*)<', page_of(rows + longer))
+    assert len(set(names)) == len(names) / 3
 
 
 def test_a_line_far_below_the_others_is_named_and_not_drawn() -> None:

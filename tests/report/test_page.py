@@ -117,8 +117,9 @@ def test_each_part_is_there_only_where_the_file_has_rows_of_it() -> None:
 def test_protocols_have_sections_of_their_own() -> None:
     reader = Reader(page_of(everything()))
     places = [attributes["id"] for attributes in reader.all("h2") + reader.all("h3")]
-    assert places[:2] == ["score", "labels"]
-    assert {"score-table1", "score-table2", "score-appendix", "labels-table1", "labels-pairs"} <= set(places)
+    assert places[:2] == ["label-free", "labels"]
+    assert {f"label-free-{name}" for name in ("table1", "table2", "appendix")} <= set(places)
+    assert {"labels-table1", "labels-pairs"} <= set(places)
     linked = {link["href"] for link in reader.all("a")}
     assert linked == {f"#{place}" for place in places}
 
@@ -174,6 +175,14 @@ def test_a_file_without_runs_is_refused() -> None:
         page_of([finished(0.5, parameters={"tau": 0.123})])
 
 
+def test_what_is_bold_is_said_where_figures_are_bold() -> None:
+    for name, rows in (("sweeps", swept()), ("score", scored())):
+        page = page_of(rows)
+        section = page[page.index(f'<section class="{name}">') :].partition("</section>")[0]
+        assert "<strong>" in section and "Bold: " in section
+        assert "Bold: " in summary_of(rows)
+
+
 def test_failed_runs_are_told() -> None:
     text = page_of([finished(0.5), finished(None, seed=1)])
     assert "2, of which 1 failed" in text
@@ -197,6 +206,13 @@ def test_the_head_says_what_made_the_runs() -> None:
         "seed 0 (1); seed 1 (1)",
     ):
         assert said in text
+
+
+def test_a_day_is_named_once_and_seeds_of_as_many_runs_are_in_order() -> None:
+    rows = [finished(0.5, seed=seed, date="2026-01-02T00:00:00+00:00") for seed in (2, 0, 1)]
+    text = page_of(rows)
+    assert "<dd>2026-01-02</dd>" in text
+    assert "seed 0 (1); seed 1 (1); seed 2 (1)" in text
 
 
 def test_the_same_rows_give_the_same_page() -> None:

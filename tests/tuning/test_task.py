@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from snuh.errors import InputError, SnuhError
+from snuh.experiments.labels import LabelScore
 from snuh.features import unit_rows
 from snuh.methods import make
 from snuh.metrics import precision_at_k
+from snuh.progress import Progress
 from snuh.tuning.rows import Rows
 from snuh.tuning.task import Task
 
@@ -17,7 +19,7 @@ QUICK = {"epochs": 2, "trees": 2}
 
 
 def task(rows: Rows, **changes: Any) -> Task:
-    return Task(rows, "snuh", **({"bits": 16, "seed": 3, "select": "score", "fixed": QUICK} | changes))
+    return Task(rows, "snuh", **({"bits": 16, "seed": 3, "select": "label-free", "fixed": QUICK} | changes))
 
 
 def test_every_trial_is_measured_by_the_same_score(rows: Rows) -> None:
@@ -35,15 +37,23 @@ def test_every_trial_is_measured_by_the_same_score(rows: Rows) -> None:
         assert score(fitted.encoder_).value == pytest.approx(measured, abs=1e-9)
 
 
-def test_labels_judge_the_codes_that_a_fit_gives(rows: Rows) -> None:
+def test_labels_judge_every_epoch_and_the_best_is_kept(rows: Rows) -> None:
     assert rows.val is not None
-    parameters = {"neighbors": 5}
+    parameters, told = {"neighbors": 5, "epochs": 4}, []
+
+    def listen(progress: Progress) -> None:
+        if progress.epoch is not None:
+            told.append(progress.epoch.score)
+
+    measured = task(rows, select="labels").measure(parameters, on_progress=listen)
+    by_labels = LabelScore(rows.train, rows.val)
     fitted = make("snuh", bits=16, seed=3, parameters=QUICK | parameters)
-    fitted.fit(rows.train.X, X_val=rows.val.X)
+    fitted.fit(rows.train.X, X_val=rows.val.X, score=by_labels)
     expected = precision_at_k(
         fitted.transform(rows.val.X), rows.val.labels, fitted.transform(rows.train.X), rows.train.labels
     )
-    assert task(rows, select="labels").measure(parameters) == pytest.approx(expected)
+    assert measured == pytest.approx(expected)
+    assert measured == max(told) and len(told) == 4  # by these a trial that falls behind is given up
 
 
 def test_a_fit_that_ends_with_dead_codes_fails(rows: Rows) -> None:

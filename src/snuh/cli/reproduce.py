@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from snuh.cli.config import Config
     from snuh.experiments.target import Choice
 
 EXAMPLES = (
@@ -51,12 +52,16 @@ def reproduce(
     select: Annotated[
         str,
         typer.Option(
-            metavar="BY", help="What chooses the epoch: score (no labels), or labels as in the paper."
+            metavar="BY", help="What chooses the epoch: label-free, or labels (of val) as in the paper."
         ),
-    ] = "score",
+    ] = "label-free",
     settings: Annotated[
         Names,
         typer.Option("--set", metavar="KEY=VALUE", help='A setting of all the runs, as in "snuh fit".'),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help='Settings of all the runs, such as "snuh tune" writes.'),
     ] = None,
     quick: Annotated[
         bool,
@@ -86,12 +91,14 @@ def reproduce(
 
     Options of several values are given again for each, or with commas: --bits 16,64.
     """
+    from snuh.cli.config import Config, read_config
     from snuh.experiments.rows import read_rows
     from snuh.experiments.targets import find_target
 
     chosen = find_target(target)
     usual = chosen.quick if quick else chosen.usual
-    choice = _choice(usual, corpus, method, bits, seeds, select, settings)
+    given = Config() if config is None else read_config(config)
+    choice = _choice(usual, corpus, method, bits, seeds, select, settings, given)
     if table:
         _check_corpora(choice.corpora if corpus else (), results)
     else:
@@ -111,7 +118,9 @@ def _choice(
     seeds: Names,
     select: str,
     settings: Names,
+    config: Config,
 ) -> Choice:
+    """Return what was asked for: by an option, else by the file of settings, else as usual."""
     from dataclasses import replace
 
     from snuh.cli.settings import parse_settings
@@ -122,12 +131,12 @@ def _choice(
     choice = replace(
         usual,
         corpora=_values(corpora) or usual.corpora,
-        methods=_values(methods) or usual.methods,
-        bits=_numbers(bits, "--bits") or usual.bits,
+        methods=_values(methods) or ((config.method,) if config.method else usual.methods),
+        bits=_numbers(bits, "--bits") or ((config.bits,) if config.bits else usual.bits),
         seeds=_numbers(seeds, "--seeds") or usual.seeds,
         select=check_select(select),
-        parameters=parsed.method,
-        features=parsed.features,
+        parameters={**config.parameters, **parsed.method},
+        features={**config.features, **parsed.features},
     )
     for name in choice.methods:
         info(name)

@@ -28,9 +28,9 @@ def tune(
     select: Annotated[
         str,
         typer.Option(
-            metavar="BY", help="What settings are compared by: score (no labels), or labels of val."
+            metavar="BY", help="What settings and epochs are compared by: label-free, or labels (of val)."
         ),
-    ] = "score",
+    ] = "label-free",
     trials: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many the study is to have in the end.")
     ] = 30,
@@ -172,7 +172,7 @@ def _print(summary: dict[str, Any], source: str, *, as_json: bool) -> None:
         print_json(summary)
         return
     measures = {
-        "score": SCORE,
+        "label-free": SCORE,
         "labels": "precision@100 of the documents of val",
     }
     ends = f"{summary['trials']}, {summary['given_up']} given up, {summary['failed']} failed"

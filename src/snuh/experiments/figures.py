@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from snuh.experiments.cells import Cell, bold
@@ -9,7 +10,7 @@ from snuh.experiments.run import Row, Select, run_key
 from snuh.experiments.target import Choice, Variant
 
 PROTOCOLS: Mapping[Select, str] = {
-    "score": "A fit sees no labels: the epoch is chosen by the held-out score (--select score).",
+    "label-free": "A fit sees no labels: the epoch is chosen by the held-out score (--select label-free).",
     "labels": "The paper's protocol: the epoch is chosen by the labels of the validation split "
     "(--select labels).",
 }
@@ -23,13 +24,16 @@ class Figures:
         self._found = {run_key(row): row for row in rows}  # of several rows of a run the last counts
 
     def compared(self, corpus: str, bits: int, variants: Sequence[Variant]) -> list[str]:
-        """Return a cell for each variant, in bold the best of those with the most seeds."""
+        """Return a cell for each variant, in bold the best over the seeds that all of them have."""
         cells = [self.cell(corpus, bits, variant) for variant in variants]
-        best = max((cell for cell in cells if cell.mean is not None), key=_seeds_and_mean, default=None)
+        by_seed = [self.precision(corpus, bits, variant) for variant in variants]
+        known = [set(found) for found in by_seed if found]
+        common = set.intersection(*known) if known else set()
+        means = [_mean_over(common, found) for found in by_seed]
+        best = max((mean for mean in means if mean is not None), default=None)
         return [
-            bold(cell.shown, when=best is not None and _seeds_and_mean(cell) == _seeds_and_mean(best))
-            + cell.rest
-            for cell in cells
+            bold(cell.shown, when=mean is not None and mean == best) + cell.rest
+            for cell, mean in zip(cells, means, strict=True)
         ]
 
     def rows(self, corpus: str, bits: int, variant: Variant) -> list[Row]:
@@ -50,8 +54,8 @@ class Figures:
         return [self._found[key] for key in keys if key in self._found]
 
 
-def _seeds_and_mean(cell: Cell) -> tuple[int, float | None]:
-    return len(cell.values), cell.mean
+def _mean_over(seeds: set[int], found: Mapping[int, float]) -> float | None:
+    return statistics.mean(found[seed] for seed in seeds) if seeds and found else None
 
 
 def heading(choice: Choice, *also: str) -> str:
@@ -60,7 +64,7 @@ def heading(choice: Choice, *also: str) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in given.items())
     lines = [
         "precision@100 on the test split: mean ± standard deviation (number of seeds).",
-        "Bold: the best of those with the most seeds.",
+        "Bold: the best of a column, by the seeds that all of its rows have.",
         PROTOCOLS[choice.select],
         f"With {settings}." if settings else "",
         *also,

@@ -17,11 +17,12 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 
 
 def machine_facts() -> dict[str, Any]:
-    """Return processor, cores, threads used, load and system."""
+    """Return processor, its vector instructions as NumPy uses them, cores, threads used, load and system."""
     import numba
 
     return {
         "cpu": _processor(),
+        "simd": _vector_instructions(),  # sums are added up in another order: the last digits differ
         "cores": os.cpu_count(),
         "threads": numba.get_num_threads(),
         "load": round(os.getloadavg()[0], 2),  # well below the cores, or the seconds say little
@@ -68,6 +69,13 @@ def peak_megabytes() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kibibytes elsewhere
     return round(peak * unit / 1e6)
+
+
+def _vector_instructions() -> list[str]:
+    import numpy as np
+
+    known: Any = np.show_config(mode="dicts")  # typed as if it only printed
+    return list(known["SIMD Extensions"]["found"])
 
 
 def _processor() -> str:

@@ -70,12 +70,14 @@ def measure(run: Run, corpus: Corpus, *, commit: str | None, on_progress: OnProg
         learnt = _learnt(estimator, run, corpus)
     except SnuhError as failure:
         error, learnt = " ".join(str(failure).split()), dict.fromkeys(LEARNT)
+    docs = len(corpus.splits["train"].ids)
     return {
         "format": FORMAT,
         **asdict(run),
         "corpus_sha256": corpus.sha256,
-        "train_documents": len(corpus.splits["train"].ids),
+        "train_documents": docs,
         "all_parameters": estimator.get_params(),
+        "derived_parameters": estimator.derived_parameters(docs),
         "all_features": corpus.all_features,
         **learnt,
         "seconds": round(seconds, 3),

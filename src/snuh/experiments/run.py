@@ -9,16 +9,15 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from snuh.errors import InputError, suggest
 
-Select = Literal["score", "labels"]
-"""What chooses the epoch: the held-out score, which sees no labels, or the paper's precision by labels."""
+Select = Literal["label-free", "labels"]
+"""What chooses: a held-out score that sees no labels, or, as in the paper, precision by validation labels."""
 
 Observe = Literal["codes", "examples", "map"]
 """What is looked at beside the figures of the codes, which every run has."""
 
 Row: TypeAlias = dict[str, Any]  # a line of a results file, as JSON has it
 
-KEY = ("corpus", "method", "bits", "seed", "select", "parameters", "features")
-LATER: Mapping[str, Any] = {"observe": "codes", "documents": None}  # of the key too; rows may lack them
+KEY = ("corpus", "method", "bits", "seed", "select", "parameters", "features", "observe", "documents")
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,7 @@ class Run:
 
 def run_key(row: Mapping[str, Any]) -> str:
     """Return the key of the run that a row is of."""
-    first = [_plain(row[name]) for name in KEY]
-    return json.dumps(first + [row.get(name, usual) for name, usual in LATER.items()], sort_keys=True)
+    return json.dumps([_plain(row[name]) for name in KEY], sort_keys=True)
 
 
 def check_select(value: str) -> Select:

@@ -32,7 +32,7 @@ class Choice:
     bits: tuple[int, ...]
     seeds: tuple[int, ...]
     values: tuple[float, ...] = ()  # of what a sweep varies
-    select: Select = "score"
+    select: Select = "label-free"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     features: Mapping[str, Any] = field(default_factory=dict)
 

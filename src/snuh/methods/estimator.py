@@ -71,6 +71,10 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, known in self.choices.items():
             _check_choice(name, getattr(self, name), known)
 
+    def derived_parameters(self, docs: int) -> dict[str, float]:
+        """Return what parameters that are None come to, for so many documents to train on."""
+        return {}
+
     def _check_size(self, docs: int) -> None:
         """Raise InputError where there are too few documents for the parameters."""
         if docs < 2:

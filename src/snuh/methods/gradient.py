@@ -18,7 +18,7 @@ from snuh.methods.result import TrainingResult
 from snuh.methods.training import Objective, TrainingPlan, train
 from snuh.progress import OnProgress
 
-FEWEST_EPOCHS, MOST_EPOCHS = 12, 60  # where the epochs are not given
+FEWEST_EPOCHS, MOST_EPOCHS = 12, 200  # where the epochs are not given
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class GradientHasher(HashingEstimator):
     batch_size: int = 128  # documents in a step
     learning_rate: float | None = None  # of Adam, at the start; None: by the length of the codes
     decay: bool = True  # learning rate falls linearly to 0 over the epochs
-    epochs: int | None = None  # at most; None: the method's usual number of steps, from 12 to 60 epochs
-    patience: int = 10  # epochs without a better held-out score
+    epochs: int | None = None  # at most; None: the method's usual number of steps, from 12 to 200 epochs
+    patience: int = 10  # epochs without a better held-out score; half of the epochs are done in any case
     clip: float = 10.0  # largest norm of a gradient
 
     usual_steps: ClassVar[int] = 2_000  # of training, where the epochs are not given
@@ -88,6 +88,11 @@ class GradientHasher(HashingEstimator):
             return float(given)
         table = self.by_bits[name]
         return float(np.interp(np.log2(self.n_bits), np.log2(list(table)), list(table.values())))
+
+    def derived_parameters(self, docs: int) -> dict[str, float]:
+        """Return what parameters that are None come to, for so many documents to train on."""
+        derived = {name: self.chosen(name) for name in self.by_bits} | {"epochs": self._epochs(docs)}
+        return {name: value for name, value in derived.items() if getattr(self, name) is None}
 
     def _epochs(self, docs: int) -> int:
         """The epochs as given, or those that make the method's usual number of steps, within bounds."""

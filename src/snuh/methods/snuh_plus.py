@@ -31,6 +31,7 @@ class SNUHPlus(TreeHasher):
     correlation: Correlation = "optimum"  # the closed form: tighter, and no weights to learn
     word_dropout: float | None = None  # share of words hidden from the encoder; None: 0 at 16 bits to 0.2
     start: MeansStart = "itq"  # of the means' weights: LSA, turned close to bits; or "random"
+    lsa_graph: bool = True  # whether LSA cosine is half of the graph's similarity
     neighbor_words: float = 1.0  # weight of explaining a neighbour's words
     refresh: float = 0.4  # share of the epochs after which the graph is built anew, 0 for never
 
@@ -46,5 +47,7 @@ class SNUHPlus(TreeHasher):
         "refresh": Limit(below=1),
     }
 
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = {**TreeHasher.choices, "lsa_graph": (True, False)}
+
     def _additions(self) -> Additions:
-        return Additions(self.neighbor_words, graph_of_lsa=True, refresh=self.refresh)
+        return Additions(self.neighbor_words, graph_of_lsa=self.lsa_graph, refresh=self.refresh)

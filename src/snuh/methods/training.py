@@ -63,7 +63,7 @@ class TrainingPlan:
     """How to train, whatever the method."""
 
     epochs: int  # at most
-    patience: int  # epochs without a better held-out score before stopping
+    patience: int  # epochs without a better held-out score before stopping, in the second half
     learning_rate: float  # at the start; it falls linearly to 0 over the epochs if `decay`
     decay: bool
     clip: float  # largest norm of a gradient
@@ -101,7 +101,7 @@ class _Run(Generic[Batch]):
             start = time.perf_counter()
             parts = self._guarded_epoch(epoch)
             self._finish_epoch(epoch, parts, start)
-            if self._is_stale(epoch):
+            if 2 * (epoch + 1) >= self.plan.epochs and self._is_stale():
                 return "patience"
         return "epochs"
 
@@ -163,8 +163,11 @@ class _Run(Generic[Batch]):
         if self.on_progress is not None:
             self.on_progress(Progress("training", (epoch + 1) / self.plan.epochs, report))
 
-    def _is_stale(self, epoch: int) -> bool:
-        """Whether enough epochs passed without a better score; epochs of dead codes do not count."""
+    def _is_stale(self) -> bool:
+        """Whether enough epochs passed without a better score; epochs of dead codes do not count.
+
+        Not asked in the first half of the epochs: on few documents the score falls for long before it rises.
+        """
         if self.best is None or not self.best.score.alive:
             return False
         living = sum(report.alive for report in self.history[self.best.epoch + 1 :])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from snuh.progress import OnProgress, stage_callback
 from snuh.trees import Sampler, sample_edges
 
 MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
+WARMUP_STEPS = 140  # over which beta grows at least: sooner, codes of few documents die before they learn
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class TreeHasher(GradientHasher):
     beta: float | None = None  # weight of all divergences; None: by the length of the codes
     correlation: Correlation = "encoder"  # "prior": SNUH_prior, "none": SNUH_ind
     word_dropout: float | None = 0.0  # share of words hidden from the encoder in a step
-    warmup: float = 3.0  # epochs over which beta grows
+    warmup: float = 3.0  # epochs over which beta grows; more where they are few steps
     init_range: float = 0.05  # weights start uniform within +- this
     threshold: Literal["half", "median"] = "half"  # where a mean becomes a 1
     start: MeansStart = "random"  # of the means' weights; "itq": LSA, turned close to bits
@@ -92,7 +94,7 @@ class TreeHasher(GradientHasher):
             neighbor_words=additions.neighbor_words,
             word_dropout=self.chosen("word_dropout"),
             refresh=max(1, round(additions.refresh * start.epochs)) if additions.refresh else 0,
-            warmup=self.warmup,
+            warmup=self._warmup(start),
             init_range=self.init_range,
             start=self.start,
             threshold=self.threshold,
@@ -112,6 +114,11 @@ class TreeHasher(GradientHasher):
             new_edges=new_edges if additions.refresh else None,
             documents=start.documents,
         )
+
+    def _warmup(self, start: Start) -> float:
+        """The epochs over which beta grows: as given, and on few documents more, up to a quarter of all."""
+        steps = math.ceil(len(start.documents) / self.batch_size)
+        return max(self.warmup, min(WARMUP_STEPS / steps, start.epochs / 4)) if self.warmup else 0.0
 
     @property
     def is_using_edges(self) -> bool:

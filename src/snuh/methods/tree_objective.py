@@ -45,7 +45,7 @@ from snuh.methods.decoder import WordDecoder
 from snuh.methods.layers import sparse_linear, word_sets
 from snuh.methods.principal import fit_principal, turn_to_bits
 from snuh.methods.sparse_rows import SparseRows, take_rows
-from snuh.methods.thresholds import medians
+from snuh.methods.thresholds import distinct_rows, medians
 from snuh.methods.tree_terms import CORRELATIONS, TermsOf, tree_terms
 
 Correlation = Literal["encoder", "optimum", "prior", "none"]
@@ -242,7 +242,7 @@ class TreeObjective:
         encoder = Encoder((layer,), np.full(bits, 0.5, dtype=np.float32))
         if self.settings.threshold == "half":
             return encoder
-        return replace(encoder, threshold=medians(encoder.values(self.X)))
+        return replace(encoder, threshold=medians(encoder.values(distinct_rows(self.X))))
 
     def decoder(self) -> npt.NDArray[np.float32]:
         """The word embedding E (terms, bits) as it is now, as an array of its own."""

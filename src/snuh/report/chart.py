@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
@@ -12,7 +13,10 @@ from snuh.report.tags import decimal, tag
 
 WIDTH, HEIGHT = 340, 300
 LEFT, TOP, BOTTOM = 40, 38, 48
-NAMES_WIDTH = 72  # for the names of lines, right of the plot
+NAMES_WIDTH = 72  # for the names of lines, right of the plot: at least
+LETTER_WIDTH = 7  # of a name, in bold and in a wide font
+HEAD_LETTERS = 38  # in a line of the title, or of the note: what is longer is wrapped
+HEAD_HEIGHT = 13
 LINE_HEIGHT = 11.5
 RADIUS = 2.6
 STYLES = ("one", "two", "three", "four", "five")  # classes of the page, in colour
@@ -50,12 +54,13 @@ class Axis:
 class Chart:
     """A plot with a title, drawn step by step; `element` is what came out."""
 
-    def __init__(self, title: str, about: str, x: Axis, y: Axis, *, has_names: bool) -> None:
+    def __init__(self, title: str, about: str, x: Axis, y: Axis, *, has_names: bool, note: str = "") -> None:
         self._x, self._y = x.scale, y.scale
         self._right = WIDTH - (NAMES_WIDTH if has_names else 14)
         self._bottom = HEIGHT - BOTTOM
         self.element = drawing(WIDTH, HEIGHT, title, about)
-        self.element.append(tag("text", title, x=LEFT, y=14, class_="title"))
+        self._above = 0  # how far the head reaches beyond its usual place
+        self._draw_head(title, note)
         self._draw_axes(x.title, y.title)
 
     def add_lines(self, lines: Sequence[Line]) -> None:
@@ -71,15 +76,28 @@ class Chart:
             self.element.append(tag("path", d=path, class_=style))
             name = tag("text", line.name, x=self._right + 7, y=place + 3.6, class_=f"{line.style} name")
             self.element.append(name)
+        longest = max((len(line.name) for line in lines), default=0)
+        self._fit(self._right + max(NAMES_WIDTH, 9 + LETTER_WIDTH * longest))
 
     def add_points(self, points: Sequence[Point], style: str) -> None:
         """Draw points that no line joins."""
         for point in points:
             self._draw_dot(point, style, radius=3.2)
 
-    def add_note(self, text: str) -> None:
-        """Write a line below the title."""
-        self.element.append(tag("text", text, x=LEFT, y=27, class_="note"))
+    def _draw_head(self, title: str, note: str) -> None:
+        """Write the title, and the note below it; lines too many for their place go on above the drawing."""
+        lines = [(text, "title") for text in textwrap.wrap(title, HEAD_LETTERS)]
+        lines += [(text, "note") for text in textwrap.wrap(note, HEAD_LETTERS)]
+        last = 14 + (HEAD_HEIGHT if note else 0)
+        first = last - HEAD_HEIGHT * (len(lines) - 1)
+        for place, (text, style) in enumerate(lines):
+            self.element.append(tag("text", text, x=LEFT, y=first + HEAD_HEIGHT * place, class_=style))
+        self._above = max(0, 14 - first)
+        self._fit(WIDTH)
+
+    def _fit(self, width: float) -> None:
+        box = f"0 {-self._above} {decimal(width)} {HEIGHT + self._above}"
+        self.element.set("viewBox", box)
 
     def _draw_axes(self, x_title: str, y_title: str) -> None:
         draw = self.element.append

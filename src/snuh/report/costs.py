@@ -71,6 +71,6 @@ def _lines(held: Held, value: Callable[[Cost], float]) -> list[Line]:
                     if value(of_methods[number]) > 0
                 ]
                 if points:
-                    name = corpus if number == 0 else method
-                    lines.append(Line(name, points, style, is_dashed=number > 0))
+                    length = f" {bits}" if len(held.choice.bits) > 1 else ""
+                    lines.append(Line(f"{corpus}{length} {method}", points, style, is_dashed=number > 0))
     return lines

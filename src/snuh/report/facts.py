@@ -23,7 +23,7 @@ def facts(rows: Sequence[Row]) -> list[tuple[str, list[str]]]:
         ("corpora", _counted(str(row["corpus"]) for row in runs)),
         ("documents", _checksums(runs)),
         ("methods", _counted(str(row["method"]) for row in runs)),
-        ("dates", [f"{dates[0]} to {dates[-1]}" if dates else UNKNOWN]),
+        ("dates", [" to ".join(sorted({dates[0], dates[-1]})) if dates else UNKNOWN]),
         ("commits", _counted(_commit(row.get("commit")) for row in runs)),
         ("versions", _counted(_versions(row) for row in runs)),
         ("machines", _counted(_machine(row.get("machine")) for row in runs)),
@@ -35,7 +35,8 @@ def _counted(values: Iterable[str]) -> list[str]:
     counts = Counter(values)
     if len(counts) == 1:
         return list(counts)
-    return [f"{value} ({count:,})" for value, count in counts.most_common()]
+    ranked = sorted(counts, key=lambda value: (-counts[value], value))
+    return [f"{value} ({counts[value]:,})" for value in ranked]
 
 
 def _checksums(rows: Iterable[Row]) -> list[str]:

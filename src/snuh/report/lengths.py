@@ -40,10 +40,9 @@ def length_plot(held: Held, corpus: str) -> Element | None:
         Axis(steps([str(bits) for bits in choice.bits]), "bits"),
         Axis(linear(ends), "precision@100"),
         has_names=True,
+        note="below: " + ", ".join(_range(line) for line in below) if below else "",
     )
     chart.add_lines(drawn)
-    if below:
-        chart.add_note("below: " + ", ".join(_range(line) for line in below))
     return chart.element
 
 

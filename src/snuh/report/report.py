@@ -22,7 +22,7 @@ from snuh.report.sweeps import sweeps
 Part: TypeAlias = Callable[[Sequence[Row], Select], Section | None]
 
 PARTS: Sequence[Part] = (table1, pairs, table2, sweeps, appendix, score, efficiency, maps, cases)
-NAMES: dict[Select, str] = {"score": "Without labels", "labels": "The paper's protocol"}
+NAMES: dict[Select, str] = {"label-free": "Without labels", "labels": "The paper's protocol"}
 
 
 @dataclass(frozen=True)

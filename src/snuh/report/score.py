@@ -19,6 +19,8 @@ from snuh.report.section import Section, figures, paragraphs, repeat
 
 USED = "unseen"  # the candidate that chooses the epoch in training
 
+BOLD = "Bold: the highest correlation of a column, and the least that is lost."
+
 ABOUT = f"""In the plots: the score "{USED}", which chooses the epoch in training, against precision, a
 point for each run. Filled points are runs of snuh-plus (blue) and of snuh (orange), empty ones those of
 all others. The table has the other scores that were tried."""
@@ -43,14 +45,15 @@ def score(rows: Sequence[Row], select: Select) -> Section | None:
     held = replace(held, choice=replace(held.choice, corpora=in_order(held.choice.corpora, corpora)))
     places = product(held.choice.corpora, held.choice.bits)
     plots = [_plot(held, *place) for place in places if _judged(held, *place)]
-    (printed,) = held.printed.tables
+    printed = replace(held.printed, about=f"{held.printed.about}\n{BOLD}")
+    (table,) = printed.tables
     elements = [
-        *paragraphs(f"{held.printed.about}\n\n{ABOUT}"),
+        *paragraphs(f"{printed.about}\n\n{ABOUT}"),
         repeat(select, "score"),
         figures(*plots),
-        figures_table("Scores without labels: rank correlation, and precision lost", printed),
+        figures_table("Scores without labels: rank correlation, and precision lost", table),
     ]
-    return Section("score", "The score without labels", elements, held.printed.markdown())
+    return Section("score", "The score without labels", elements, printed.markdown())
 
 
 def _found(held: Held, corpus: str, bits: int) -> list[tuple[str, Row]]:
@@ -69,11 +72,12 @@ def _plot(held: Held, corpus: str, bits: int) -> Element:
     styles = dict(zip(OURS, STYLES, strict=False))
     points = [(_point(label, row), styles.get(row["method"], REST)) for label, row in found]
     chart = Chart(
-        f"{corpus}, {bits} bits: {said}",
+        f"{corpus}, {bits} bits",
         f"Precision at 100 against the score without labels on {corpus}, a point for each run: {said}.",
         Axis(linear(point.x for point, _ in points), f'score "{USED}"'),
         Axis(linear(point.y for point, _ in points), "precision@100"),
         has_names=False,
+        note=said,
     )
     for style in (REST, *reversed(STYLES[: len(OURS)])):  # what comes last lies above
         chart.add_points([point for point, of_point in points if of_point == style], style)

@@ -28,7 +28,7 @@ def paragraphs(text: str) -> list[Element]:
 
 def repeat(select: Select, *targets: str) -> Element:
     """Return a line that says how to repeat what is shown; a target may have options after its name."""
-    option = "" if select == "score" else f" --select {select}"
+    option = "" if select == "label-free" else f" --select {select}"
     line = tag("p", "Repeat it with ", class_="repeat")
     for place, target in enumerate(targets):
         add(line, ", " if place else "")

@@ -31,7 +31,7 @@ def sweeps(rows: Sequence[Row], select: Select) -> Section | None:
             plots.append(_plot(part))
             tables.append(figures_table(f"{target.name} of {method}", printed))
             texts.append(printed.markdown())
-            measure = part.printed.about.splitlines()[0]  # alike for all
+            measure = "\n".join(part.printed.about.splitlines()[:2])  # and what is bold: alike for all
             commands.append(target.name + ("" if method == "snuh" else f" --method {method}"))
     if not plots:
         return None

@@ -18,8 +18,8 @@ class Task:
     """A method, the length of its codes and the rows to learn from: `task.measure(parameters)`.
 
     All trials have one seed. The held-out documents and the score follow from it and from the rows alone, so
-    that every trial is measured in the same way. With `select="labels"` the epoch is still chosen by that
-    score, as a fit with the settings will do; the codes of that epoch are then compared by labels.
+    that every trial is measured in the same way. With `select="labels"` the score is precision by validation
+    labels, which then chooses the epoch too, as in the paper.
     """
 
     def __init__(
@@ -51,11 +51,9 @@ class Task:
             from snuh.methods.estimator import DeadCodesWarning
 
             warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails, with the reason
-            estimator.fit(self.rows.train.X, X_val=held, on_progress=on_progress)
+            estimator.fit(self.rows.train.X, X_val=held, score=self._by_labels, on_progress=on_progress)
         training = estimator.training_
         check_whole(training["stopped"])
         if not training["alive"]:
             raise FailedFitError("the codes are dead")
-        if self._by_labels is None:
-            return float(training["score"])
-        return self._by_labels(estimator.encoder_).value
+        return float(training["score"])
