@@ -1,6 +1,6 @@
 """How many of the exact neighbours share a group, which is all that Spark can find, and at what work.
 
-SNUH_DATA=... python -m benchmarks.groups [--corpus arxiv100k] [--sizes 25000,50000,100000]
+SNUH_DATA=... python -m benchmarks.groups [--corpus arxiv100k] [--sizes 25000,50000,100000] > results/groups.json
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 
 import numpy as np
 from scipy import sparse
@@ -29,15 +30,14 @@ def main() -> None:
     texts = [document.text for document in snuh.open_source(options.corpus)]
     every = TfidfFeatures().fit(texts).transform(texts)
     order = np.random.default_rng(0).permutation(len(texts))
+    runs = []
     for docs in map(int, options.sizes.split(",")):
         X = every[order[:docs]]
         directions = fit_lsa(X, dims=128, seed=0).directions
         for weight in (0.5, 0.0):
-            print(
-                json.dumps({"corpus": options.corpus, **measure(X, Similarity(directions, weight))}),
-                flush=True,
-            )
-    print(json.dumps({"machine": facts()}))
+            runs.append(measure(X, Similarity(directions, weight)))
+            print(runs[-1], file=sys.stderr, flush=True)
+    print(json.dumps({"corpus": options.corpus, "runs": runs, "machine": facts()}, indent=2))
 
 
 def measure(X: sparse.csr_matrix, similarity: Similarity) -> dict[str, object]:

@@ -1,12 +1,13 @@
 """Are codes trained by two workers on Spark as good as those of one, also with a graph found in groups?
 
-SNUH_DATA=... python -m benchmarks.spark [--corpus ng20] [--bits 64] [--seeds 3] > results/spark.json
+SNUH_DATA=... python -m benchmarks.spark [--corpus ng20] [--bits 64] [--seeds 3] [--epochs N] > results/spark.json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 
 import numpy as np
@@ -47,7 +48,7 @@ def main() -> None:
             score = evaluate_splits(encode_source(model, source), name=options.corpus)
             run = {"workers": workers, "graph": graph, "seed": seed, "seconds": round(seconds, 1)}
             runs.append(run | {"precision_at_100": round(score.precision[100], 4)})
-            print(json.dumps(runs[-1]), flush=True)
+            print(runs[-1], file=sys.stderr, flush=True)
     groups = sorted({(run["workers"], run["graph"]) for run in runs})
     summary = {
         f"{workers} workers, {graph}": describe(
@@ -55,9 +56,8 @@ def main() -> None:
         )
         for workers, graph in groups
     }
-    print(
-        json.dumps({"summary": summary, "corpus": options.corpus, "bits": options.bits, "machine": facts()})
-    )
+    about = {"corpus": options.corpus, "bits": options.bits, "epochs": options.epochs}
+    print(json.dumps({**about, "summary": summary, "runs": runs, "machine": facts()}, indent=2))
 
 
 def describe(values: list[float]) -> dict[str, float]:

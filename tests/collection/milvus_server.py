@@ -1,13 +1,16 @@
 """A real Milvus in a folder of its own, which can be killed and started again.
 
 It is the server of the package `milvus`. It listens at all addresses of the machine, and no setting keeps it
-from that; so it asks for a password.
+from that. So clients need a password, which is drawn anew for each server; the one that every Milvus starts
+with holds for a moment only. The ports by which its parts talk to each other ask nobody: on a machine that
+others reach, let a firewall or a container be between. It holds nothing but made-up documents.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -20,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-USER, PASSWORD = "root", "Milvus"  # of a new server
+USER, FIRST_PASSWORD = "root", "Milvus"  # of any new Milvus
 SECONDS = 180  # a busy machine takes its time
 ROOM = 2 << 30  # bytes
 STARTS = 3  # a port may be taken between its choice and its use
@@ -54,6 +57,7 @@ class MilvusServer:
     def __init__(self, settings: Mapping[str, object] = SETTINGS) -> None:
         self._settings = {**settings, **ALWAYS}
         self.place = roomy_place()
+        self.password = secrets.token_urlsafe(16)
         self._process: subprocess.Popen[bytes] | None = None
         try:
             (self.place / "bin").symlink_to(binaries())
@@ -65,6 +69,7 @@ class MilvusServer:
                 except RuntimeError:
                     if not left:
                         raise
+            self._change_password()
         except BaseException:
             self.stop()
             raise
@@ -86,6 +91,15 @@ class MilvusServer:
         written.write_text(
             written.read_text().replace("\netcd:\n", f"\netcd:\n  config:\n    path: {etcd}\n", 1)
         )
+
+    def _change_password(self) -> None:
+        from pymilvus import MilvusClient
+
+        client = MilvusClient(
+            f"http://127.0.0.1:{self.port}", token=f"{USER}:{FIRST_PASSWORD}", timeout=SECONDS
+        )
+        client.update_password(USER, FIRST_PASSWORD, self.password, timeout=SECONDS)
+        client.close()
 
     def start(self) -> None:
         """Start it, again after `kill` at the same port, and wait until it answers."""
@@ -123,7 +137,7 @@ class MilvusServer:
         """Let it die at once, without any tidying, as a crash does."""
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        self._process.wait(SECONDS)
 
     def restart(self) -> None:
         self.kill()
@@ -138,8 +152,8 @@ class MilvusServer:
     def log(self) -> str:
         return (self.place / "log").read_text(errors="replace")
 
-    def address(self, name: str, *, user: str = USER, password: str = PASSWORD) -> str:
-        return f"milvus://{user}:{password}@127.0.0.1:{self.port}/{name}"
+    def address(self, name: str, *, user: str = USER, password: str | None = None) -> str:
+        return f"milvus://{user}:{password or self.password}@127.0.0.1:{self.port}/{name}"
 
 
 def binaries() -> Path:

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 NOBODY = 65_534
+SECONDS = 300  # to wait for a process at most: a test that hangs says nothing
 fork = multiprocessing.get_context("fork")
 
 
@@ -26,16 +27,21 @@ class Child:
     def result(self) -> Any:
         """Wait for what the function returns; what it raised becomes a failure."""
         while True:
-            kind, value = self.pipe.recv()
+            kind, value = self._heard()
             if kind == "failed":
                 raise AssertionError(value)
             if kind == "result":
-                self.process.join()
+                self.process.join(SECONDS)
                 return value
 
     def wait_for(self, message: str) -> None:
-        kind, value = self.pipe.recv()
+        kind, value = self._heard()
         assert (kind, value) == ("said", message), value
+
+    def _heard(self) -> tuple[str, Any]:
+        assert self.pipe.poll(SECONDS), f"nothing came from the process in {SECONDS} seconds"
+        kind, value = self.pipe.recv()
+        return kind, value
 
     def tell(self, message: str) -> None:
         self.pipe.send(message)

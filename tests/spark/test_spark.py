@@ -10,10 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import psutil
@@ -26,9 +28,20 @@ from snuh.errors import InputError, SnuhError
 from snuh.features import TfidfFeatures
 from snuh.graph import nearest_neighbors
 from snuh.methods.lsa import fit_lsa
-from snuh.progress import Progress
-from snuh.spark import add_to_collection, encode, fit, open_session, read_documents, write_codes
+from snuh.progress import OnProgress, Progress
+from snuh.spark import (
+    add_to_collection,
+    encode,
+    fit,
+    open_session,
+    read_documents,
+    training,
+    write_codes,
+    writing,
+)
 from snuh.spark.documents import named_columns
+from snuh.spark.failures import SparkError
+from snuh.spark.listening import Listener
 from snuh.spark.neighbors import Similarity, group_neighbors
 from snuh.spark.rows import gather_rows
 from snuh.spark.vocabulary import fit_features
@@ -135,6 +148,27 @@ def test_codes_have_the_same_bits_and_are_written_once(
     assert os.listdir(tmp_path) == ["codes.parquet"]
 
 
+@pytest.mark.parametrize("when", ["_open_job", "_write_parts", "_close_job"])
+def test_of_the_same_job_started_twice_the_slower_finds_what_the_faster_wrote(
+    frame: Any, model: snuh.Model, tmp_path: Path, when: str
+) -> None:
+    few, out = frame.limit(20).cache(), tmp_path / "codes.parquet"
+    step, faster = getattr(writing, when), []
+
+    def overtaken(*given: Any) -> Any:
+        if not faster:
+            faster.append(None)
+            faster[0] = write_codes(few, model, out, parts=3)
+        return step(*given)
+
+    with patch.object(writing, when, overtaken):
+        slower = write_codes(few, model, out, parts=2)
+    assert not faster[0].was_there and slower.was_there and slower.documents == 20
+    assert slower.parts == faster[0].parts == (3 if when == "_open_job" else 2)
+    assert len(read_codes(out)) == 20
+    assert os.listdir(tmp_path) == ["codes.parquet"]
+
+
 def running_tasks(spark: Any) -> int:
     found = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
     return sum(executor.numRunningTasks() for executor in found)
@@ -168,9 +202,34 @@ def test_a_killed_executor_and_a_stopped_job_leave_each_code_once(
     assert read_codes(other) == expected
 
 
-def test_two_workers_learn_what_one_learns_even_if_one_is_killed(frame: Any) -> None:
+def sender_that_waits(sender: Any, obstacle: str) -> Any:
+    """Let the first worker wait after every epoch while there is a file; sent by value, as all in here is."""
+
+    class Waiting:
+        @contextmanager
+        def connected(self, *, is_sending: bool) -> Iterator[OnProgress | None]:
+            with sender.connected(is_sending=is_sending) as send:
+
+                def send_and_wait(progress: Progress) -> None:
+                    send(progress)
+                    end = time.monotonic() + 60.0
+                    while progress.epoch is not None and os.path.exists(obstacle) and time.monotonic() < end:
+                        time.sleep(0.01)
+
+                yield send_and_wait if send is not None else None
+
+    return Waiting()
+
+
+def test_two_workers_learn_what_one_learns_even_if_one_is_killed(frame: Any, tmp_path: Path) -> None:
     epochs: list[int] = []
-    victim = executors()[0]
+    victim, obstacle = executors()[0], tmp_path / "obstacle"
+    obstacle.touch()
+
+    @contextmanager
+    def listening(*given: Any) -> Iterator[Any]:
+        with Listener(*given) as listener:
+            yield SimpleNamespace(sender=sender_that_waits(listener.sender, str(obstacle)))
 
     def see(progress: Progress) -> None:
         if progress.epoch is None:
@@ -178,9 +237,12 @@ def test_two_workers_learn_what_one_learns_even_if_one_is_killed(frame: Any) -> 
         epochs.append(progress.epoch.epoch)
         if len(epochs) == 1:
             victim.send_signal(signal.SIGKILL)
+            victim.wait(PATIENCE)
+            obstacle.unlink()
 
     settings: dict[str, Any] = {"epochs": 6}
-    trained = fit(frame, bits=16, workers=2, parameters=settings, on_progress=see)
+    with patch.object(training, "Listener", listening):
+        trained = fit(frame, bits=16, workers=2, parameters=settings, on_progress=see)
     assert trained.training["workers"] == 2
     assert len(epochs) > 6 and epochs[-6:] == [1, 2, 3, 4, 5, 6]  # it started again
     assert trained.parameters["batch_size"] == 128
@@ -188,6 +250,23 @@ def test_two_workers_learn_what_one_learns_even_if_one_is_killed(frame: Any) -> 
     alone = snuh.TextHasher(bits=16, parameters=settings).fit(learning).model_
     assert alone is not None
     assert precision(trained) >= precision(alone) - 0.03 >= 0.9
+
+
+def test_what_fails_in_a_worker_is_said_at_once(frame: Any, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        @contextmanager
+        def connected(self, *, is_sending: bool) -> Iterator[None]:
+            if not is_sending:  # and so in the second worker, while the first one waits for it
+                raise MemoryError("no room")
+            yield None
+
+    # The listener gives the sender to the workers.
+    with (
+        patch.object(training, "Listener", lambda *_: nullcontext(SimpleNamespace(sender=Broken()))),
+        pytest.raises(SparkError, match=r"^training failed in worker 2: MemoryError: no room$"),
+    ):
+        fit(frame, method="vdsh", bits=16, workers=2, parameters={"epochs": 2})
+    assert "starts again" not in caplog.text
 
 
 @contextmanager
@@ -213,7 +292,7 @@ def _milvus(_: Path) -> Iterator[str]:
         server.stop()
 
 
-@pytest.mark.parametrize("engine", [_folder, _postgres, pytest.param(_milvus, marks=pytest.mark.long)])
+@pytest.mark.parametrize("engine", [_folder, _postgres, _milvus])
 def test_documents_go_into_a_collection(
     frame: Any, model: snuh.Model, tmp_path: Path, engine: Callable[[Path], AbstractContextManager[str]]
 ) -> None:
@@ -288,7 +367,6 @@ def test_the_commands_run(spark: Any, source: Path, expected: dict[str, bytes], 
     assert ran.code == 0 and "there already" in ran.stdout
 
 
-@pytest.mark.long
 def test_spark_submit_runs_the_command(
     source: Path, model: snuh.Model, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -316,7 +394,7 @@ class Background:
     def __init__(self, work: Callable[[], object]) -> None:
         self.error: BaseException | None = None
         self._work = work
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

@@ -13,11 +13,18 @@ from snuh.errors import InputError, SnuhError
 OURS = re.compile(r"(?:^|\s)snuh\.[\w.]+\.(\w+Error): (.+)$", re.MULTILINE)
 REASON = re.compile(r"^:?\s*([\w.$]+(?:Error|Exception): .+)$", re.MULTILINE)
 JAVA = ("org.", "java.", "py4j.", "pyspark.")
+GONE = re.compile(r"ExecutorLostFailure|ExecutorDeadException|Python worker exited unexpectedly")
+# TorchDistributor says so where the process of a worker ended without a result: our own always leave one.
+SILENT = "TorchDistributor failed during training"
 SAME_PYTHON = "executors need the same Python with the same snuh: install it there and set PYSPARK_PYTHON"
 
 
 class SparkError(SnuhError):
     """A Spark job that failed."""
+
+
+class LostWorkerError(SparkError):
+    """A job that a process or a machine left before its end; the next try may go well."""
 
 
 @contextmanager
@@ -35,10 +42,11 @@ def reported() -> Iterator[None]:
 def _translated(text: str) -> SnuhError:
     ours = OURS.findall(text)
     if ours:
-        name, message = ours[-1]
-        kind = getattr(errors, name, SparkError)
-        is_known = isinstance(kind, type) and issubclass(kind, SnuhError)
-        return (kind if is_known else SparkError)(message)
+        return named_error(*ours[-1])
+    if SILENT in text:
+        return LostWorkerError(
+            "a worker ended without a word, killed for its memory perhaps: look at the executors' logs"
+        )
     if "No module named" in text or "PYTHON_VERSION_MISMATCH" in text:
         missing = re.search(r"No module named '([\w.]+)'", text)
         what = f"has no {missing[1]}" if missing else "is of another version"
@@ -49,7 +57,15 @@ def _translated(text: str) -> SnuhError:
     by_task = [reason for reason in reasons if not reason.startswith(JAVA)]
     # Python puts the cause last, Java first.
     reason = by_task[-1] if by_task else next(iter(reasons or text.strip().splitlines()), "no reason given")
-    return SparkError(f"the Spark job failed: {reason.strip()}")
+    kind = LostWorkerError if GONE.search(text) else SparkError
+    return kind(f"the Spark job failed: {reason.strip()}")
+
+
+def named_error(name: str, message: str) -> SnuhError:
+    """Return the error of snuh that has a name, or else a SparkError."""
+    kind = getattr(errors, name, SparkError)
+    is_known = isinstance(kind, type) and issubclass(kind, SnuhError)
+    return kind(message) if is_known else SparkError(message)
 
 
 def check_version(driver: str) -> None:

@@ -1,4 +1,8 @@
-"""Data-parallel training: TorchDistributor starts the workers, which average their gradients every step."""
+"""Data-parallel training: TorchDistributor starts the workers, which average their gradients every step.
+
+Of several that end early, only one is the cause. A worker that fails returns why, instead of raising, which
+TorchDistributor would not pass on, and the first worker returns for all.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ import snuh
 from snuh.errors import InputError
 from snuh.methods import make
 from snuh.progress import OnProgress
-from snuh.spark.failures import SparkError, check_version
+from snuh.spark.failures import LostWorkerError, check_version
+from snuh.spark.farewell import Failure, failure_of
 from snuh.spark.listening import Listener, Sender
 from snuh.spark.shipping import Shipment, send_arrays
 from snuh.spark.watching import watched
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from snuh.methods.estimator import TrainingData
     from snuh.methods.gradient import GradientHasher
     from snuh.methods.result import TrainingResult
+    from snuh.methods.sharing import GlooTeam
     from snuh.methods.tree_objective import Edges
 
 logger = logging.getLogger(__name__)
@@ -88,7 +94,10 @@ def train_on_workers(
 
 def _run(spark: SparkSession, distributor: TorchDistributor, task: Task) -> TrainingResult:
     with watched(spark, None), _without_log_server():
-        return cast("TrainingResult", distributor.run(train_share, task))
+        outcome = distributor.run(train_share, task)
+    if isinstance(outcome, Failure):
+        raise outcome.as_error()
+    return cast("TrainingResult", outcome)
 
 
 def _run_again(run: Callable[[], TrainingResult]) -> TrainingResult:
@@ -96,7 +105,7 @@ def _run_again(run: Callable[[], TrainingResult]) -> TrainingResult:
     for _ in range(MOST_LOSSES):
         try:
             return run()
-        except SparkError as error:
+        except LostWorkerError as error:
             logger.warning("training lost a worker and starts again (%s)", error)
     return run()
 
@@ -114,17 +123,29 @@ def check_workers(spark: SparkSession, workers: int) -> None:
         )
 
 
-def train_share(task: Task) -> TrainingResult | None:
-    """Train as one worker of a team; the first returns the result."""
+def train_share(task: Task) -> TrainingResult | Failure | None:
+    """Train as one worker of a team; the first returns the result, or why there is none."""
+    from snuh.methods.sharing import team_of_processes
+
+    with team_of_processes() as team:
+        try:
+            result = _train(task, team)
+        except Exception as error:  # of any kind: it has to reach the driver
+            failure = failure_of(error, rank=team.rank)
+            return failure if team.rank == 0 else None
+        return result if team.rank == 0 else None
+
+
+def _train(task: Task, team: GlooTeam) -> TrainingResult:
     from snuh.methods.estimator import TrainingData
     from snuh.methods.lsa import LSA
     from snuh.methods.selection import HeldOutScore
-    from snuh.methods.sharing import Share, share_of, team_of_processes
+    from snuh.methods.sharing import Share, share_of
 
     check_version(task.version)
     X = task.shipment.rows("x", columns=task.columns)
     lsa = LSA(np.array(task.shipment.array("directions")))
-    with team_of_processes() as team, task.sender.connected(is_sending=team.rank == 0) as report:
+    with task.sender.connected(is_sending=team.rank == 0) as report:
         documents = share_of(X.shape[0], rank=team.rank, size=team.size, seed=task.seed)
         held = task.shipment.rows("held", columns=task.columns)
         score = HeldOutScore(X, held, lsa, rng=np.random.default_rng(task.seed)) if team.rank == 0 else None
@@ -132,7 +153,7 @@ def train_share(task: Task) -> TrainingResult | None:
         estimator = make(task.method, bits=task.bits, seed=task.seed, parameters=task.parameters)
         data = TrainingData(X, lsa, team.agree(score), held, share)
         result: TrainingResult = estimator._train(data, report)
-        return result if team.rank == 0 else None
+        return result
 
 
 def _edges_of(task: Task, documents: Any) -> Edges | None:

@@ -2,7 +2,8 @@
 
 Documents are dealt out to parts by their ids. A task writes its part beside and renames it, in a folder that
 only the same job (same documents, same model) would choose. A job that is started again finds the parts that
-are done; the folder gets its name when all are.
+are done; the folder gets its name when all are. Started twice at once, the slower one finds what the faster
+one wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from snuh.codes import code_column
-from snuh.errors import InputError
+from snuh.errors import InputError, SnuhError
 from snuh.model import Model
 from snuh.spark.documents import look_at, named_columns
 from snuh.spark.encoding import SentModel, encode_texts, receive_model, send_model
@@ -84,24 +85,40 @@ def write_codes(
     if target.exists():
         return _found(target, job)
     usual = max(math.ceil(contents.documents / DOCUMENTS_PER_PART), spark.sparkContext.defaultParallelism)
-    with reporting_as_input_error(out):
-        beside = _open_job(target, job, parts or usual)
-    count = int(read_json(beside / MANIFEST)["parts"])
-    done = _done(beside)
-    _write_parts(frame, sent, beside, count, done, on_progress)
-    return _close_job(target, beside, job, count, len(done))
+    beside = _folder_of(target, job)
+    try:
+        with reporting_as_input_error(out):
+            _open_job(beside, job, parts or usual)
+        count = int(read_json(beside / MANIFEST)["parts"])
+        done = _done(beside)
+        _write_parts(frame, sent, beside, count, done, on_progress)
+        return _close_job(target, beside, job, count, len(done))
+    except (SnuhError, OSError):
+        if not target.exists():
+            raise
+        found = _found(target, job)  # the same job, started twice, was faster
+        shutil.rmtree(beside, ignore_errors=True)
+        return found
 
 
-def _open_job(target: Path, job: dict[str, Any], parts: int) -> Path:
-    """Return the folder of the job, made unless an earlier start left it."""
+def _folder_of(target: Path, job: dict[str, Any]) -> Path:
+    """Return where the parts of a job are until it is done."""
     name = hashlib.sha256(dump_json(job).encode()).hexdigest()[:12]
-    beside = target.with_name(f".{target.name}.{name}")
-    beside.mkdir(parents=True, exist_ok=True)
-    if not (beside / MANIFEST).is_file():
-        ready = beside / f".{secrets.token_hex(4)}"
-        write_json(ready, {**job, "parts": parts}, indent=2)
-        os.replace(ready, beside / MANIFEST)
-    return beside
+    return target.with_name(f".{target.name}.{name}")
+
+
+def _open_job(beside: Path, job: dict[str, Any], parts: int) -> None:
+    """Make the folder of the job, unless another start of it has; the first one says how many parts."""
+    ready = beside.with_name(f"{beside.name}.{secrets.token_hex(4)}")
+    ready.mkdir(parents=True)
+    try:
+        write_json(ready / MANIFEST, {**job, "parts": parts}, indent=2)
+        os.rename(ready, beside)  # with its manifest, so that it is never empty, and never replaced
+    except OSError:
+        if not (beside / MANIFEST).is_file():
+            raise
+    finally:
+        shutil.rmtree(ready, ignore_errors=True)
 
 
 def _write_parts(
@@ -162,16 +179,13 @@ def _close_job(target: Path, beside: Path, job: dict[str, Any], count: int, kept
             f"{beside} holds {documents} codes, the source had {job['documents']} documents: "
             "it changed meanwhile, or the folder did; remove it and start again"
         )
-    for left in beside.glob(".*"):  # by tasks that were killed
+    ready = beside / f".{secrets.token_hex(4)}"
+    write_json(ready, {**job, "parts": count, "without_known_words": unknown}, indent=2)
+    os.replace(ready, beside / MANIFEST)
+    os.rename(beside, target)
+    # Of tasks that were killed, or of another start: no more can come, now that the folder has its name.
+    for left in target.glob(".*"):
         left.unlink(missing_ok=True)
-    write_json(beside / MANIFEST, {**job, "parts": count, "without_known_words": unknown}, indent=2)
-    try:
-        os.rename(beside, target)
-    except OSError:
-        if not target.exists():
-            raise
-        shutil.rmtree(beside, ignore_errors=True)  # the same job, started twice, was faster
-        return _found(target, job)
     return Written(target, documents, unknown, count, kept, was_there=False)
 
 

@@ -58,7 +58,10 @@ def rehash(
     except BaseException:
         _drop_unused(connection, new)
         raise
-    connection.drop(old.documents)  # a search that is under way there is tried again
+    try:
+        connection.drop(old.documents)  # a search that is under way there is tried again
+    except SnuhError as error:  # they only take space, until the next rehash
+        logger.warning("the documents with the old codes, %s, could not be dropped: %s", old.documents, error)
 
 
 def _drop_unused(connection: Connection, facts: Facts) -> None:
