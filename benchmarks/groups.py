@@ -1,6 +1,6 @@
 """How many of the exact neighbours share a group, which is all that Spark can find, and at what work.
 
-SNUH_DATA=... python -m benchmarks.groups [--corpus arxiv100k] [--sizes 25000,50000,100000] > results/groups.json
+SNUH_DATA=... python -m benchmarks.groups [--corpus arxiv100k] [--sizes 25000,50000] > results/groups.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Are codes trained by two workers on Spark as good as those of one, also with a graph found in groups?
 
-SNUH_DATA=... python -m benchmarks.spark [--corpus ng20] [--bits 64] [--seeds 3] [--epochs N] > results/spark.json
+SNUH_DATA=... python -m benchmarks.spark [--corpus ng20] [--bits 64] [--seeds 3] > results/spark.json
 """
 
 from __future__ import annotations

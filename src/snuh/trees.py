@@ -97,35 +97,50 @@ def _softmax_chances(adjacency: sparse.csr_matrix, alpha: float) -> npt.NDArray[
 
 @compiled()
 def _depth_first_forest(indptr, indices, chances, order, draws):  # type: ignore[no-untyped-def]
+    # How many neighbours of each node are not in the forest yet, so that going back up reads no neighbours.
+    # A node that is in it has its number below zero.
     docs = order.shape[0]
-    visited = np.zeros(docs, dtype=np.bool_)
+    taken = np.int32(-(2**30))
+    unseen = np.empty(docs, dtype=np.int32)
+    for node in range(docs):
+        unseen[node] = indptr[node + 1] - indptr[node]
     edges = np.empty((docs, 2), dtype=np.int32)
     stack = np.empty(docs, dtype=np.int32)
     found = 0
     for root in order:
-        if visited[root]:
+        if unseen[root] < 0:
             continue
-        visited[root] = True
+        unseen[root] += taken
         stack[0] = root
         depth = 1
+        is_new = True
         while depth > 0:
             node = stack[depth - 1]
             total = 0.0
-            for p in range(indptr[node], indptr[node + 1]):
-                if not visited[indices[p]]:
-                    total += chances[p]
+            if is_new:
+                for p in range(indptr[node], indptr[node + 1]):
+                    left_over = unseen[indices[p]] - 1
+                    unseen[indices[p]] = left_over
+                    if left_over >= 0:
+                        total += chances[p]
+                is_new = False
+            elif unseen[node] > taken:
+                for p in range(indptr[node], indptr[node + 1]):
+                    if unseen[indices[p]] >= 0:
+                        total += chances[p]
             if total == 0.0:
                 depth -= 1
                 continue
             left = draws[found] * total
             child = -1
             for p in range(indptr[node], indptr[node + 1]):
-                if not visited[indices[p]]:
+                if unseen[indices[p]] >= 0:
                     child = indices[p]
                     left -= chances[p]
                     if left < 0.0:
                         break
-            visited[child] = True
+            unseen[child] += taken
+            is_new = True
             edges[found, 0] = node
             edges[found, 1] = child
             found += 1

@@ -13,7 +13,8 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
-from tests.cli.running import Ran, contents, run, run_process
+from snuh.cli.output import check_place
+from tests.cli.running import Ran, contents, run, run_process, start
 from tests.worlds import files_limited_to, planted_topics, write_jsonl
 
 QUICK = ("--set", "epochs=2")
@@ -65,13 +66,26 @@ SOURCES = {
     "empty corpus": (raw("docs.jsonl", b""), (), r"docs\.jsonl: there are no documents in it"),
     "empty folder": (lambda folder: folder / "none", (), r"no text files in this folder"),
     "all documents empty": (texts(*[""] * 8), (), r"no term is left: 8 documents held 0 distinct words"),
-    "one document": (texts("a single lonely document"), (), r"of 1 documents"),
+    "one document": (
+        texts("a single lonely document"),
+        (),
+        r"there is only 1 document to learn a vocabulary from.*: give more documents$",
+    ),
+    "three documents": (
+        texts("alpha beta", "beta gamma", "gamma alpha"),
+        (),
+        r"of 3 documents: give more documents, or raise max_df$",
+    ),
     "one document, lenient": (
         texts("a single lonely document"),
         ("--set", "features.min_df=1", "--set", "features.max_df=1.0"),
         r"more documents than neighbors \(20\), got n_samples = 1",
     ),
-    "all documents equal": (texts(*["the same words again"] * 40), (), r"no term is left.*max_df"),
+    "all documents equal": (
+        texts(*["the same words again"] * 40),
+        (),
+        r"no term is left.*max_df=0\.5 removed 1: every document has the same words, give documents",
+    ),
     "all documents equal, lenient": (
         texts(*["the same words again"] * 40),
         ("--set", "features.max_df=1.0"),
@@ -87,6 +101,16 @@ SOURCES = {
         raw("docs.jsonl", '{"text": "fine"}\n{"text": "caf\xe9"}\n'.encode("latin-1")),
         (),
         r"docs\.jsonl line 2: byte 14 \(0xe9\) is not valid UTF-8",
+    ),
+    "control character": (
+        raw("docs.jsonl", b'{"text": "a\tb"}\n'),
+        (),
+        r"docs\.jsonl line 1: not valid JSON \(Invalid control character at character 12\)$",
+    ),
+    "number without end": (
+        raw("docs.jsonl", b'{"text": "a", "n": ' + b"7" * 6000 + b"}\n"),
+        (),
+        r"docs\.jsonl line 1: holds a number of more than 4,300 digits: .*write it as a string$",
     ),
     "no object": (
         raw("docs.jsonl", b'{"text": "fine"}\n{"text": "fine"}\n[1, 2]\n'),
@@ -156,6 +180,31 @@ def test_fit_refuses_to_replace_what_is_no_model(world: Path, tmp_path: Path) ->
     assert_refused(run("fit", world, "--out", tmp_path / "photos" / "cat.txt"), r"it is a file")
     assert_refused(run("fit", world, "--out", tmp_path / "photos" / "cat.txt" / "m"), r"is not a folder")
     assert contents(tmp_path) == before
+
+
+PLACES = {
+    "a folder that takes nothing": (Path("/proc/snuh-model"), r"nothing can be made in the folder /proc"),
+    "a name that is too long": (Path("m" * 250), r"cannot write .*File name too long"),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_a_place_that_cannot_be_written_is_found_out_before_the_fit(
+    case: str, world: Path, tmp_path: Path
+) -> None:
+    place, expected = PLACES[case]
+    if place.is_absolute() and not place.parent.is_dir():
+        pytest.skip(f"there is no {place.parent} here")
+    ran = run("fit", world, "--out", tmp_path / place, *QUICK)
+    assert_refused(ran, expected)
+    assert len(ran.stderr.splitlines()) == 1, "it was trained first"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_at_a_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_place(tmp_path / "model")
+    check_place(tmp_path / "new" / "folder" / "codes.npy")
+    assert list(tmp_path.iterdir()) == []
 
 
 def truncated(model: Path) -> None:
@@ -244,6 +293,57 @@ def test_encode_refuses_a_bad_source_and_keeps_the_old_codes(case: str, fitted: 
 def test_encode_refuses_an_unknown_kind_of_file(fitted: Path, world: Path, tmp_path: Path) -> None:
     ran = run("encode", fitted, world, "--out", tmp_path / "codes.parket")
     assert_refused(ran, r'\.parquet, \.npy, \.jsonl \(did you mean "\.parquet"\?\)')
+
+
+@pytest.mark.parametrize("name", ["itself", "symlink", "ids of symlink"])
+def test_encode_never_replaces_its_source(name: str, fitted: Path, tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "docs.jsonl", planted_topics(docs=30))
+    out = {
+        "itself": tmp_path / "none" / ".." / "docs.jsonl",
+        "symlink": tmp_path / "link.npy",
+        "ids of symlink": tmp_path / "codes.npy",
+    }[name]
+    (tmp_path / "none").mkdir()
+    (tmp_path / "link.npy").symlink_to(source)
+    if name == "ids of symlink":  # a list of ids made by snuh, as far as one can see
+        source.rename(tmp_path / "codes.ids.json")
+        source.symlink_to(tmp_path / "codes.ids.json")
+        (tmp_path / "codes.ids.json").write_text("[]\n")
+    before = contents(tmp_path)
+    ran = run("encode", fitted, source, "--out", out)
+    assert_refused(ran, r"it is the source, which would be lost: choose another file")
+    assert contents(tmp_path) == before
+
+
+def test_encode_never_replaces_a_corpus_that_has_a_name(
+    fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_jsonl(tmp_path / "tickets.jsonl", planted_topics(docs=30))
+    monkeypatch.setenv("SNUH_DATA", str(tmp_path))
+    before = contents(tmp_path)
+    assert_refused(run("encode", fitted, "tickets", "--out", source), r"it is the source")
+    assert contents(tmp_path) == before
+
+
+def test_encode_never_replaces_the_file_on_standard_input(fitted: Path, tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "docs.jsonl", planted_topics(docs=30))
+    before = contents(tmp_path)
+    with source.open() as file:
+        process = start("encode", fitted, "-", "--out", source, stdin=file.fileno())
+        stdout, stderr = process.communicate(timeout=60)
+    assert_refused(Ran(process.returncode, stdout, stderr), r"it is the source")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("ids", ['{"a": 1}\n', '["by", "hand"]', "[\n1,\n2\n]\n", ""])
+def test_encode_never_replaces_what_is_no_list_of_ids(
+    ids: str, fitted: Path, world: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "codes.ids.json").write_text(ids)
+    before = contents(tmp_path)
+    ran = run("encode", fitted, world, "--out", tmp_path / "codes.npy")
+    assert_refused(ran, r"codes\.ids\.json, which exists and is no list of ids")
+    assert contents(tmp_path) == before
 
 
 def test_nothing_is_written_into_a_model_folder(model: Path, world: Path, tmp_path: Path) -> None:
@@ -339,10 +439,43 @@ def test_a_real_process_says_it_in_one_line_too(fitted: Path, tmp_path: Path) ->
     assert ran.code == 2
 
 
-def test_wrong_usage_exits_2() -> None:
-    assert run("fit").code == 2
-    assert run("fit", "x.jsonl", "--out", "m", "--no-such-option").code == 2
-    assert run("nonsense").code == 2
+USAGE = {
+    "no argument": (("fit",), r"missing argument 'SOURCE' .*fit --help"),
+    "no option": (("fit", "x.jsonl"), r"missing option '--out' .*fit --help"),
+    "unknown option": (
+        ("fit", "x.jsonl", "--out", "m", "--bitz", 64),
+        r"no such option: --bitz .*--bits.*fit --help",
+    ),
+    "unknown option before the command": (("--nope", "fit"), r"no such option: --nope .* --help"),
+    "no whole number": (
+        ("fit", "x.jsonl", "--out", "m", "--bits", "64.5"),
+        r"invalid value for '--bits': .*64\.5.*fit --help",
+    ),
+    "option without a value": (("fit", "x.jsonl", "--out"), r"'--out' requires an argument .*fit --help"),
+    "too many arguments": (("fit", "x.jsonl", "y", "--out", "m"), r"unexpected extra argument.*fit --help"),
+    "unknown command": (("serch", "x"), r"no such command 'serch'.*'search'.* --help"),
+    "unknown command of a group": (("spark", "fitt"), r"no such command 'fitt'.*spark --help"),
+    "no bytes but text": (("search", "x", "\udcff"), r"expected UTF-8 text, got other bytes \(see"),
+    "empty file": (("fit", "x.jsonl", "--out", ""), r'^snuh: --out is empty: expected .*, got ""$'),
+    "empty file after =": (("tune", "x.jsonl", "--bits", 8, "--out="), r"--out is empty"),
+    "empty argument": (("create", ""), r"COLLECTION is empty"),
+    "one of several arguments empty": (("serve", "a", ""), r"COLLECTION is empty"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_wrong_usage_is_said_in_one_line(case: str) -> None:
+    arguments, expected = USAGE[case]
+    ran = run(*arguments)
+    assert_refused(ran, expected)
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_a_command_without_arguments_shows_its_help() -> None:
+    for command in ((), ("spark",)):
+        ran = run(*command)
+        assert "Usage:" in ran.stdout + ran.stderr
+        assert ran.complaints == []
 
 
 def test_what_a_message_repeats_cannot_steer_the_terminal(tmp_path: Path) -> None:

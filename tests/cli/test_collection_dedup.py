@@ -104,6 +104,16 @@ def test_bad_options_delete_nothing(options: tuple[str, ...], expected: str, cop
     assert told("info", copies)["documents"] == 124
 
 
+def test_the_report_never_replaces_its_source(fitted: Path, tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "d.jsonl", planted_topics(docs=20, seed=1))
+    before = source.read_bytes()
+    (tmp_path / "link.jsonl").symlink_to(source)
+    for out in (source, tmp_path / "link.jsonl"):
+        ran = run("dedup", source, "--model", fitted, "--out", out)
+        assert (ran.code, "it is the source, which would be lost" in ran.stderr) == (2, True)
+    assert source.read_bytes() == before
+
+
 def test_nothing_is_dropped_from_a_source(world: Path, fitted: Path) -> None:
     ran = run_process("dedup", world, "--model", fitted, "--drop")
     assert_refused(ran, "--drop deletes from a collection, and")

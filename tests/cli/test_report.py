@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.running import run
 from tests.cli.test_processes import run_guarded
 from tests.report.worlds import Rows, everything, page_of
+
+ROOT = Path(__file__).parents[2]
 
 
 def write(path: Path, rows: Rows) -> Path:
@@ -28,6 +32,23 @@ def test_the_report_imports_neither_torch_nor_scikit_learn(tmp_path: Path) -> No
     results = write(tmp_path / "runs.jsonl", everything())
     done = run_guarded("report", "--results", results, "--out", tmp_path / "report.html")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_kept_report_is_what_the_kept_runs_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    ran = run("report", "--results", "results/runs.jsonl", "--out", tmp_path / "report.html")
+    assert ran.code == 0, ran.stderr
+    for name in ("report.html", "report.md"):
+        kept = (ROOT / "results" / name).read_bytes()
+        assert (tmp_path / name).read_bytes() == kept, 'make it anew with "snuh report"'
+
+
+def test_the_report_never_replaces_its_runs(tmp_path: Path) -> None:
+    results = write(tmp_path / "runs.md", everything())
+    before = results.read_bytes()
+    ran = run("report", "--results", results, "--out", tmp_path / "runs.html")
+    assert ran.code == 2 and "it is the source, which would be lost" in ran.complaints[0]
+    assert results.read_bytes() == before
 
 
 def test_what_cannot_be_reported_is_one_clear_line(tmp_path: Path) -> None:

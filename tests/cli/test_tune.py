@@ -180,6 +180,7 @@ def test_without_time_nothing_is_written(world: Path) -> None:
         (("--method", "itq", "--bits", 20), "multiple of 8"),
         ((*ITQ, "--select", "label"), 'select must be one of label-free, labels, got "label"'),
         ((*ITQ, "--seed", -1), "seed must be"),
+        ((*ITQ, "--out", "."), "--out must end in .json"),
         ((*ITQ, "--set", "iteration=3"), 'has no "iteration" (did you mean "iterations"?)'),
         ((*ITQ, "--set", "features.max_term=3"), 'has no "max_term" (did you mean "max_terms"?)'),
     ],

@@ -130,3 +130,16 @@ def test_half_a_character_is_replaced(tmp_path: Path) -> None:
 def test_no_docstrings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no package here has 50 docstrings of 8 words"):
         list(DocstringSource(packages={"small": package(tmp_path, "small", functions=3)}))
+
+
+def test_every_reading_tells_how_far_it_is(tmp_path: Path) -> None:
+    source = DocstringSource(packages={"large": package(tmp_path, "large", functions=600)})
+    for _ in ("parsed", "from memory"):
+        done: list[float] = []
+        documents = source.documents(done.append)
+        next(documents)
+        first = len(done)
+        assert len(list(documents)) == 599
+        assert done == sorted(done) and done[-1] == 1.0
+        assert all(share < 1.0 for share in done[:first])
+    assert done == [0.0, 256 / 600, 512 / 600, 1.0]

@@ -144,7 +144,9 @@ def test_a_missing_id_field_is_refused_if_asked_for_by_name(tmp_path: Path) -> N
     ("line", "reason"),
     [
         ("{broken", "not valid JSON (Expecting property name enclosed in double quotes at character 2)"),
-        ('{"text": "cut', "not valid JSON"),
+        ('{"text": "cut', "not valid JSON (Invalid control character at character 14)"),
+        ('{"text": "a\x01b"}', "not valid JSON (Invalid control character at character 12)"),
+        ('{"text": "t", "n": ' + "7" * 6000 + "}", "holds a number of more than 4,300 digits: shorten it"),
         ("[1]", "expected a JSON object, got a list"),
         ('"words"', "expected a JSON object, got a string"),
         ("null", "expected a JSON object, got null"),
@@ -166,6 +168,13 @@ def test_a_missing_id_field_is_refused_if_asked_for_by_name(tmp_path: Path) -> N
 def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, line: str, reason: str) -> None:
     message = refusal(write(tmp_path, '{"text": "fine"}', "", line))
     assert message.startswith("tickets.jsonl line 3: " + reason)
+
+
+def test_a_file_that_ends_in_a_text_is_refused_with_the_start_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.jsonl"
+    path.write_text('{"text": "fine"}\n{"text": "cut')
+    reason = "not valid JSON (Unterminated string starting at character 10)"
+    assert refusal(path) == f"tickets.jsonl line 2: {reason}"
 
 
 def test_a_whole_character_in_two_escapes_is_fine(tmp_path: Path) -> None:

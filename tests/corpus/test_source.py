@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from snuh.corpus import Document, MatrixSource, TextSource, open_source
+from snuh.corpus.source import source_path
 from snuh.errors import InputError
 
 
@@ -160,3 +161,10 @@ def test_real_corpora_have_the_documented_sizes() -> None:
         "val": (1000, 10000),
         "test": (1000, 10000),
     }
+
+
+def test_a_source_has_a_place_where_it_is_a_file_a_folder_or_a_corpus(data: Path, tmp_path: Path) -> None:
+    assert source_path(str(tmp_path)) == tmp_path
+    assert source_path("reuters") == data / "reuters.jsonl.gz"
+    assert source_path("absent") is None
+    assert source_path("postgresql://host/tickets") is None

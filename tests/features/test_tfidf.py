@@ -166,6 +166,23 @@ def test_an_empty_vocabulary_says_what_was_seen_and_what_removed_it() -> None:
         TfidfFeatures().fit(["red", "red", "red"])
 
 
+def test_too_few_or_equal_documents_are_called_by_their_name() -> None:
+    for options in ({}, {"min_df": 1}, {"max_df": 1.0}):
+        with pytest.raises(InputError, match=r"only 1 document .*: give more documents$"):
+            TfidfFeatures(**options).fit(["red green"])
+    with pytest.raises(InputError, match=r"of 3 documents: give more documents, or raise max_df$"):
+        TfidfFeatures().fit(["red", "red", "red"])
+    with pytest.raises(InputError, match=r"of 9 documents: lower min_df or raise max_df$"):
+        TfidfFeatures(min_df=0.9, max_df=3).fit(["red"] * 9)
+    with pytest.raises(InputError, match=r"1 document held 1 distinct words; stop_words removed 1$"):
+        TfidfFeatures(stop_words=["red"], min_df=1, max_df=1.0).fit(["red"])
+    same = r"max_df=0.5 removed 2: every document has the same words, give documents that differ$"
+    with pytest.raises(InputError, match=same):
+        TfidfFeatures(stop_words=["and"]).fit(["red and green", "red green", "green red", "red green"])
+    with pytest.raises(InputError, match=r"min_df=3 removed 2, max_df=0.5 removed 1$"):
+        TfidfFeatures(stop_words=None, min_df=3).fit(["red", "red", "red", "red", "red green", "red blue"])
+
+
 def test_what_is_no_list_of_texts_is_refused() -> None:
     features = fitted()
     with pytest.raises(InputError, match="got one str"):

@@ -32,7 +32,7 @@ from snuh.cli import (
     spark,
     tune,
 )
-from snuh.cli.group import CommandGroup
+from snuh.cli.group import Command, CommandGroup
 
 HELP = """Short binary codes for text documents, learnt from their words and their neighbours.
 
@@ -82,7 +82,7 @@ def _register(
     lines = [f"[cyan]$ {example}[/cyan]" for example in examples]
     epilog = "\n".join(["[bold]Examples[/bold]", *lines])
     text = _paragraphs(function.__doc__ or "")
-    to.command(name, help=text, epilog=epilog, rich_help_panel=panel)(function)
+    to.command(name, cls=Command, help=text, epilog=epilog, rich_help_panel=panel)(function)
 
 
 START, COLLECTIONS, CODES = "Start here", "Collections: documents that can be searched", "Models and codes"

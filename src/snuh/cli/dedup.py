@@ -61,7 +61,7 @@ def dedup(
     from snuh.addresses import shown
     from snuh.cli.dedup_report import check_out, print_report, report_to_json, write_report
     from snuh.cli.display import display
-    from snuh.cli.output import check_place, print_json
+    from snuh.cli.output import check_no_source, check_place, print_json
     from snuh.cli.sources import holds_collection, open_texts
     from snuh.collection import Collection
     from snuh.dedup import deduplicate
@@ -72,6 +72,7 @@ def dedup(
     if out is not None:
         check_out(out)
         check_place(out)
+        check_no_source(out, source)
     documents = open_texts(source, text_field=text_field, id_field=id_field)
     used = _model(source, model, documents)
     with display() as bars:

@@ -10,6 +10,7 @@ import typer
 from snuh.cli.options import Bits, Json
 
 if TYPE_CHECKING:
+    from snuh.cli.display import Display
     from snuh.demo import DemoResult
 
 DEFAULT_FOLDER = Path("snuh-demo")
@@ -32,24 +33,39 @@ def demo(
     a docstring finds others of its own package, a few searches with their hits, and how to go on: with a page
     to explore them, for instance.
     """
+    from functools import partial
+
     from snuh.cli.display import display
     from snuh.cli.learning import learn
     from snuh.cli.output import check_place, print_json
     from snuh.codes import check_bits
-    from snuh.demo import check_folder, demo_hasher, demo_source, explore, save_demo
+    from snuh.corpus.watched import WatchedSource
+    from snuh.demo import MODEL_FOLDER, check_folder, demo_hasher, demo_source, explore, save_demo
 
     check_bits(bits)
     check_folder(out)
-    check_place(out)
+    check_place(out / MODEL_FOLDER)  # and so inside a folder that is there already
     source, hasher = demo_source(quick=quick), demo_hasher(bits=bits, quick=quick)
-    model = learn(hasher, source, save=lambda: save_demo(out, hasher, source))
+
+    def save() -> None:
+        with display() as shown:
+            shown.show("Saving the model", 0.0)
+            stages = (shown.stage("Writing the docstrings"), shown.stage("Filling the collection"))
+            save_demo(out, hasher, WatchedSource(source, *stages))
+
+    model = learn(hasher, source, save=save)
     with display() as shown:
-        shown.show("Encoding", 0.0)
-        result = explore(model, source)
+        result = explore(model, WatchedSource(source, partial(_show_reading, shown)))
     if as_json:
         print_json(_to_json(result, out))
     else:
         _print_result(result, out)
+
+
+def _show_reading(shown: Display, done: float) -> None:
+    shown.show("Encoding", done)
+    if done >= 1.0:
+        shown.show("Searching", 0.0)
 
 
 def _to_json(result: DemoResult, folder: Path) -> dict[str, Any]:

@@ -27,21 +27,23 @@ def encode(
 
     .parquet has the columns id (string) and code (binary); .jsonl has "id" and "code" (hexadecimal) on each
     line; .npy holds the codes as bytes, one row a document, and the ids go to a JSON list beside it
-    (codes.ids.json for codes.npy). An existing file is replaced once the new one is complete.
+    (codes.ids.json for codes.npy). An existing file is replaced once the new one is complete, but never the
+    source, nor an .ids.json file that is no such list.
     """
     import time
 
     from snuh.cli.display import display
     from snuh.cli.group import say
-    from snuh.cli.output import check_place, plural, print_facts, print_json
+    from snuh.cli.output import check_no_source, check_place, plural, print_facts, print_json
     from snuh.cli.sources import open_documents
-    from snuh.cli.writers import check_suffix, open_writer
+    from snuh.cli.writers import files_of, open_writer
     from snuh.encoding import encode_source
     from snuh.model import load
 
     started = time.perf_counter()
-    check_suffix(out)
-    check_place(out)
+    for file in files_of(out):
+        check_place(file)
+        check_no_source(file, source)
     loaded = load(model)
     documents = open_documents(source, text_field=text_field, id_field=id_field)
     count = unknown = 0

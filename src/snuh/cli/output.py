@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from snuh.cli.sources import holds_collection
+from snuh.corpus.source import source_path
 from snuh.errors import InputError
 from snuh.storage import dump_json, is_model
 
@@ -72,13 +74,28 @@ def check_place(path: Path) -> None:
             raise InputError(
                 f"cannot write {path}: {folder} is {kind}, which nothing else may be in: choose another place"
             )
-    ancestor = path.resolve().parent
-    while not os.path.lexists(ancestor):
-        ancestor = ancestor.parent
-    if not ancestor.is_dir():
-        raise InputError(f"cannot write {path}: {ancestor} is not a folder")
-    if not os.access(ancestor, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {path}: the folder {ancestor} is not writable")
+    wanted = path.resolve()
+    while not os.path.lexists(wanted.parent):
+        wanted = wanted.parent
+    if not wanted.parent.is_dir():
+        raise InputError(f"cannot write {path}: {wanted.parent} is not a folder")
+    try:
+        # Permissions do not tell all: nobody can make anything in /proc, and a name may be too long.
+        with TemporaryDirectory(prefix=f".{wanted.name}.", dir=wanted.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: nothing can be made in the folder {wanted.parent} "
+            f"({error.strerror or error}): choose another place"
+        ) from None
+
+
+def check_no_source(path: Path, source: str) -> None:
+    """Raise InputError where writing `path` would replace the source that is read."""
+    read = source_path(source)
+    # By what they are, not by their names: either may be a link.
+    if read is not None and os.path.exists(path) and os.path.exists(read) and path.samefile(read):
+        raise InputError(f"cannot write {path}: it is the source, which would be lost: choose another file")
 
 
 def hit_to_json(hit: Hit) -> dict[str, Any]:

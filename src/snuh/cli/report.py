@@ -28,7 +28,7 @@ def report(
     the file holds runs of them. It is one file that needs no network, for the screen, a phone or paper.
     Runs nothing, and needs no PyTorch.
     """
-    from snuh.cli.output import check_place, print_facts
+    from snuh.cli.output import check_no_source, check_place, print_facts
     from snuh.errors import InputError
     from snuh.experiments.rows import read_rows
     from snuh.report.page import page
@@ -40,9 +40,11 @@ def report(
         raise InputError(
             f"--out expects a file ending in .html, got {out}: the summary ends in .md beside it"
         )
-    check_place(out)
-    made = make_report(read_rows(results), str(results))
     beside = out.with_suffix(".md")
+    for path in (out, beside):
+        check_place(path)
+        check_no_source(path, str(results))
+    made = make_report(read_rows(results), str(results))
     for path, text in ((out, page(made)), (beside, summary(made, out.name))):
         with atomic_write(path) as file:
             file.write_text(text, encoding="utf-8", newline="\n")

@@ -78,8 +78,8 @@ def tune(
     by = check_select(select)
     hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
     grid = make_grid(method, bits=bits, seed=seed, fixed=hasher.parameters)
-    file = out.with_name(f"{out.stem}.study.jsonl") if study is None else study
     check_config_place(out)
+    file = out.with_name(f"{out.stem}.study.jsonl") if study is None else study
     for place in (out, file):
         check_place(place)
     documents = open_documents(source, text_field=text_field, id_field=id_field)

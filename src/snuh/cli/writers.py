@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -33,9 +34,33 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
+def files_of(path: Path) -> tuple[Path, ...]:
+    """Return the files that are written; InputError where one would replace what is no list of ids."""
+    if check_suffix(path) != ".npy":
+        return (path,)
+    ids = ids_path(path)
+    if os.path.exists(ids) and not _holds_ids(ids):
+        raise InputError(
+            f"cannot write {path}: its ids go to {ids}, which exists and is no list of ids made by "
+            '"snuh encode": choose another name, or move that file'
+        )
+    return path, ids
+
+
 def ids_path(path: Path) -> Path:
     """Return where the ids of a .npy file are: codes.npy has codes.ids.json."""
     return path.with_suffix(IDS_SUFFIX)
+
+
+def _holds_ids(path: Path) -> bool:
+    """Tell whether a file is like the lists of `_npy`: one string a line, brackets on lines of their own."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline()
+            rest = all(line.startswith(b'"') or line == b"]\n" for line in file)
+    except OSError:
+        return False
+    return rest and first in (b"[\n", b"[]\n")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from snuh.corpus.document import JSON, Document, Progress, TextSource
 from snuh.errors import InputError
 
 STDLIB = "stdlib"
+DOCUMENTS_PER_REPORT = 256
 # Tests are much to parse and say little about a package; copies of other packages would carry a wrong label.
 SKIPPED_FOLDERS = {"test", "tests", "testing", "benchmarks", "_vendor", "__pycache__", "site-packages"}
 
@@ -59,13 +60,18 @@ class DocstringSource(TextSource):
 
     def documents(self, progress: Progress | None = None) -> Iterator[Document]:
         """Yield the documents, package by package in the order of their names."""
-        if not self._documents:
+        is_new = not self._documents
+        if is_new:
             self._documents = tuple(self._read(progress))
         if not self._documents:
             raise InputError(f"no package here has {self._least} docstrings of {self._words} words")
+        for count, document in enumerate(self._documents):
+            # Parsing the files has told how far it was, and that is what takes long the first time.
+            if progress is not None and not is_new and count % DOCUMENTS_PER_REPORT == 0:
+                progress(count / len(self._documents))
+            yield document
         if progress is not None:
             progress(1.0)
-        yield from self._documents
 
     def _read(self, progress: Progress | None) -> Iterator[Document]:
         packages = installed_packages() if self._packages is None else self._packages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from snuh.corpus.lines import Meter, text_lines
@@ -27,7 +28,7 @@ def read_jsonl(path: Path, meter: Meter) -> Records:
         except (ValueError, RecursionError) as error:
             if line.isspace() or not line:
                 continue
-            raise InputError(f"{path.name} line {number}: not valid JSON ({_reason(error)})") from None
+            raise InputError(f"{path.name} line {number}: {_reason(error)}") from None
         if type(fields) is not dict:
             raise InputError(f"{path.name} line {number}: expected a JSON object, got {describe(fields)}")
         if "\\ud" in line or "\\uD" in line:
@@ -48,5 +49,10 @@ def _check_surrogates(fields: object, place: str) -> None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at character {error.pos + 1}"
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        what = error.msg.removesuffix(" at")  # as in "Unterminated string starting at"
+        return f"not valid JSON ({what} at character {error.pos + 1})"
+    if isinstance(error, RecursionError):
+        return "not valid JSON (nested too deeply)"
+    # All that is left: Python refuses whole numbers that take long to convert.
+    most = sys.get_int_max_str_digits()
+    return f"holds a number of more than {most:,} digits: shorten it, or write it as a string"

@@ -66,6 +66,16 @@ def open_source(
     return RecordSource(path, form, name=name, fields=fields)
 
 
+def source_path(spec: str) -> Path | None:
+    """Return where the source is; None where there is none of that name, and for an address in a database."""
+    if spec == "-":
+        return Path("/dev/stdin")  # where there is such: it may be a file that the shell opened
+    try:
+        return _locate(spec)
+    except InputError:
+        return None
+
+
 def _locate(spec: str) -> Path:
     if not spec.strip():
         raise InputError("the source is empty: give a file, a folder, a corpus name, or - for standard input")

@@ -33,10 +33,17 @@ def choose_terms(
     if counts.documents == 0:
         raise InputError("expected at least 1 document to learn a vocabulary from, got 0")
     least, most = _documents(min_df, counts.documents), _documents(max_df, counts.documents)
+    if counts.documents == 1 and not least <= 1 <= most:
+        raise InputError(
+            "there is only 1 document to learn a vocabulary from, too few for "
+            f"min_df={min_df} and max_df={max_df}: give more documents"
+        )
     if least > most:
+        too_few = isinstance(min_df, int)  # and max_df is a fraction
         raise InputError(
             f"no word can be in at least {least:g} (min_df={min_df}) and at most {most:g} (max_df={max_df}) "
-            f"of {counts.documents} documents: lower min_df or raise max_df"
+            f"of {counts.documents} documents: "
+            + ("give more documents, or raise max_df" if too_few else "lower min_df or raise max_df")
         )
     words = [word for word in counts.totals if word not in stop_words]
     terms = [word for word in words if least <= counts.in_documents[word] <= most]
@@ -56,7 +63,8 @@ def _documents(frequency: Frequency, documents: int) -> float:
 def _what_removed_all(
     counts: WordCounts, words: list[str], least: float, *, min_df: Frequency, max_df: Frequency
 ) -> str:
-    seen = f"no term is left: {counts.documents} documents held {len(counts.totals)} distinct words"
+    documents = "1 document" if counts.documents == 1 else f"{counts.documents} documents"
+    seen = f"no term is left: {documents} held {len(counts.totals)} distinct words"
     if not counts.totals:
         return f"{seen}: check the texts and token_pattern"
     too_rare = sum(counts.in_documents[word] < least for word in words)
@@ -66,4 +74,6 @@ def _what_removed_all(
         f"max_df={max_df}": len(words) - too_rare,
     }
     parts = ", ".join(f"{setting} removed {number}" for setting, number in removed.items() if number)
+    if words and not too_rare and all(counts.in_documents[word] == counts.documents for word in words):
+        parts += ": every document has the same words, give documents that differ"
     return f"{seen}; {parts}"
