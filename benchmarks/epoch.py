@@ -1,6 +1,6 @@
 """One training epoch of SNUH against the matrix products it cannot avoid, and against plain dense torch.
 
-    SNUH_DATA=... python -m benchmarks.epoch [--corpus ng20] [--bits 64] [--rounds 5]
+    SNUH_DATA=... python -m benchmarks.epoch [--corpus ng20] [--bits 64] [--rounds 11]
 
 The contenders take turns in one process; the result is JSON with the ratios of their medians:
 - `over_products`: an epoch over its three decoder products a step (one forward, two backward);
@@ -38,7 +38,7 @@ def main() -> None:
     )
     parser.add_argument("--corpus", default="ng20")
     parser.add_argument("--bits", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=11)
     chosen = parser.parse_args()
     source = open_source(f"{chosen.corpus}.tfidf")
     assert isinstance(source, MatrixSource)

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from snuh.experiments.cells import Table, bold, number
-from snuh.experiments.paired import Difference, difference
+from snuh.experiments.paired import FEWEST, Difference, difference
 from snuh.experiments.run import Row, Select
 from snuh.experiments.table1 import TABLE1
 from snuh.experiments.table2 import TABLE2
 from snuh.experiments.target import Variant
 from snuh.report.chart import drawing, style_of
 from snuh.report.choices import Held, of_methods
-from snuh.report.grid import cell, table
+from snuh.report.grid import cell, figures_table, table
 from snuh.report.lengths import OURS
 from snuh.report.scales import Scale, linear
 from snuh.report.section import Section, paragraphs
 from snuh.report.tags import Child, decimal, tag
 
+SAME_DOCUMENTS = {"tmc500": "tmc"}  # corpora that hold those of another: both together count once
 WIDTH, MARGIN, LANE = 230, 16, 8
 REACH = 0.15  # of precision: what goes further is cut, and shown by an arrow
 
 ABOUT = """Two runs with the same corpus, length of codes and seed are compared by the difference of their
 precision@100. It is averaged over the seeds. By corpus, the figure is the mean over the lengths with its
 95 % confidence interval (Student's t) and the number of lengths; over all, every corpus is one difference,
-the mean over its lengths: runs on the same documents are much alike, and count once. Where the interval
-leaves out 0, with three differences or more, the figure is bold. Above 0: the one named first is better.
+the mean over its lengths: runs on the same documents are much alike, and count once (tmc500 and tmc together,
+as one holds the other). Where the interval leaves out 0, with three differences or more, the figure is bold.
+Above 0: the one named first is better.
 
 With as few corpora as here, intervals over all are wide, and those of one corpus say nothing about others.
 Of twenty intervals about nothing, one leaves out 0 by chance. In the plots, arrows go on beyond the axis."""
+
+ABOUT_SEEDS = """One corpus and one length: the mean over the seeds that both have, and its 95 % interval over
+these, where there are three or more. It says whether another seed could turn the order round."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,10 @@ def pairs(rows: Sequence[Row], select: Select) -> Section | None:
             if found:
                 elements.append(_table(ours, found))
                 texts.append(f"{ours} against:\n\n{_markdown(found)}")
+            by_seeds = None if held is None else _over_seeds(held, ours, but=firsts[:place])
+            if by_seeds is not None and by_seeds.lines:
+                elements += [*paragraphs(ABOUT_SEEDS), figures_table(by_seeds.caption, by_seeds)]
+                texts += [" ".join(ABOUT_SEEDS.split()), by_seeds.markdown()]
     return Section("pairs", "Paired comparisons", elements, "\n\n".join(texts)) if len(texts) > 1 else None
 
 
@@ -67,18 +76,49 @@ def comparisons(held: Held, ours: str, *, but: Sequence[str] = ()) -> list[Compa
             continue
         gaps = {corpus: _gaps(held, corpus, by_name[ours], by_name[other]) for corpus in held.choice.corpora}
         by_corpus = {corpus: difference(of_lengths) for corpus, of_lengths in gaps.items()}
-        overall = difference([statistics.mean(of_lengths) for of_lengths in gaps.values() if of_lengths])
+        overall = difference(_one_of_each(gaps))
         if overall is not None or any(by_corpus.values()):
             found.append(Comparison(other, overall, by_corpus))
     return found
+
+
+def _one_of_each(gaps: Mapping[str, Sequence[float]]) -> list[float]:
+    """Return the mean over the lengths of each set of documents."""
+    means: dict[str, list[float]] = {}
+    for corpus, of_lengths in gaps.items():
+        if of_lengths:
+            means.setdefault(SAME_DOCUMENTS.get(corpus, corpus), []).append(statistics.mean(of_lengths))
+    return [statistics.mean(of_same) for of_same in means.values()]
+
+
+def _over_seeds(held: Held, ours: str, *, but: Sequence[str] = ()) -> Table | None:
+    """Return a line for each other variant and corpus, a column for each length."""
+    by_name = {variant.label: variant for variant in held.variants}
+    if ours not in by_name:
+        return None
+    lines = []
+    for other in (name for name in by_name if name not in (ours, *but)):
+        for corpus in held.choice.corpora:
+            cells = []
+            for bits in held.choice.bits:
+                of_seeds = _of_seeds(held, corpus, bits, by_name[ours], by_name[other])
+                cells.append(shown(difference(of_seeds)) if len(of_seeds) >= FEWEST else "")
+            if any(cells):
+                lines.append([other, corpus, *cells])
+    titles = ["against", "corpus", *(f"{bits} bits" for bits in held.choice.bits)]
+    return Table(titles, lines, caption=f"{ours} against the others, over the seeds")
+
+
+def _of_seeds(held: Held, corpus: str, bits: int, ours: Variant, other: Variant) -> list[float]:
+    mine, theirs = (held.figures.precision(corpus, bits, variant) for variant in (ours, other))
+    return [mine[seed] - theirs[seed] for seed in sorted(mine.keys() & theirs.keys())]
 
 
 def _gaps(held: Held, corpus: str, ours: Variant, other: Variant) -> list[float]:
     """Return a difference for each length, the mean over the seeds that both have."""
     gaps = []
     for bits in held.choice.bits:
-        mine, theirs = (held.figures.precision(corpus, bits, variant) for variant in (ours, other))
-        of_seeds = [mine[seed] - theirs[seed] for seed in mine.keys() & theirs.keys()]
+        of_seeds = _of_seeds(held, corpus, bits, ours, other)
         if of_seeds:
             gaps.append(statistics.mean(of_seeds))
     return gaps
