@@ -29,7 +29,7 @@ def parts(docs: int, pairs: np.ndarray) -> int:
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
 def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)
-    forest = ForestSampler(graph, alpha=0.2).draw(np.random.default_rng(seed))
+    forest = ForestSampler(graph, alpha=0.2).draw(np.random.default_rng(seed))[0]
     trees = int(connected_components(graph, directed=False)[0])
     assert parts(docs, forest) == trees  # spans: not more parts than the graph has
     assert len(forest) == docs - trees  # no cycle: as few edges as that takes
@@ -40,7 +40,7 @@ def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed:
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
 def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)
-    stars = ForestSampler(graph, alpha=0.2, sampler="star").draw(np.random.default_rng(seed))
+    stars = ForestSampler(graph, alpha=0.2, sampler="star").draw(np.random.default_rng(seed))[0]
     centres, leaves = set(stars[:, 0].tolist()), stars[:, 1].tolist()
     assert len(leaves) == len(set(leaves))
     assert not centres & set(leaves)
@@ -49,8 +49,8 @@ def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> 
 def test_depth_first_goes_deep_where_stars_stay_shallow() -> None:
     complete = sparse.csr_matrix(np.ones((30, 30)) - np.eye(30))
     rng = np.random.default_rng(0)
-    deep = ForestSampler(complete, alpha=1.0).draw(rng)
-    star = ForestSampler(complete, alpha=1.0, sampler="star").draw(rng)
+    deep = ForestSampler(complete, alpha=1.0).draw(rng)[0]
+    star = ForestSampler(complete, alpha=1.0, sampler="star").draw(rng)[0]
     assert np.bincount(deep.ravel()).max() == 2  # a path: depth first never has to turn back
     assert np.bincount(star.ravel()).max() == 29
 
@@ -64,7 +64,7 @@ def test_the_next_neighbor_is_drawn_by_softmax_of_cosine_over_alpha() -> None:
     roots = 0
     sampler = ForestSampler(sparse.csr_matrix(dense), alpha=alpha)
     while roots < draws:
-        forest = sampler.draw(rng)
+        forest = sampler.draw(rng)[0]
         if forest[0, 0] == 0:  # the root is the document with three neighbours
             first[forest[0, 1] - 1] += 1
             roots += 1
@@ -75,14 +75,24 @@ def test_the_next_neighbor_is_drawn_by_softmax_of_cosine_over_alpha() -> None:
 
 def test_a_tiny_alpha_takes_the_most_similar_neighbor_without_overflow() -> None:
     graph = random_graph(40, 200, 1)
-    forest = ForestSampler(graph, alpha=1e-6).draw(np.random.default_rng(0))
+    forest = ForestSampler(graph, alpha=1e-6).draw(np.random.default_rng(0))[0]
     assert parts(40, forest) == connected_components(graph, directed=False)[0]
+
+
+@settings(max_examples=30)
+@given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
+def test_forests_drawn_by_turns_are_those_drawn_one_after_the_other(docs: int, edges: int, seed: int) -> None:
+    sampler = ForestSampler(random_graph(docs, edges, seed), alpha=0.2)
+    together = sampler.draw(np.random.default_rng(seed), forests=5)
+    rng = np.random.default_rng(seed)
+    for forest in together:
+        np.testing.assert_array_equal(forest, sampler.draw(rng)[0])
 
 
 def test_weights_are_shares_of_the_forests() -> None:
     graph = random_graph(20, 60, 3)
     rng = np.random.default_rng(0)
-    forests = [ForestSampler(graph, alpha=0.3).draw(rng) for _ in range(8)]
+    forests = ForestSampler(graph, alpha=0.3).draw(rng, forests=8)
     merged = merge_forests(forests, graph)
     assert merged.weight.sum() == pytest.approx(np.mean([len(forest) for forest in forests]), rel=1e-6)
     assert (merged.pairs[:, 0] < merged.pairs[:, 1]).all()

@@ -41,7 +41,7 @@ def tree_covariance(
 
 
 def some_forest(seed: int) -> np.ndarray:
-    return ForestSampler(ring_with_chords(), alpha=0.3).draw(np.random.default_rng(seed))
+    return ForestSampler(ring_with_chords(), alpha=0.3).draw(np.random.default_rng(seed))[0]
 
 
 def prior_correlations(graph: sparse.csr_matrix, strength: float) -> dict[tuple[int, int], float]:
