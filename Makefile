@@ -17,7 +17,7 @@ PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13; do \
 
 help:
 	@echo "make demo    train on a small corpus and search it"
-	@echo "make test    checks and the whole test suite"
+	@echo "make test    checks and the tests"
 	@echo "make check   lint, types and layers only"
 	@echo "make quick   the tests that take seconds"
 	@echo "make long    what is too long for every day: Milvus killed in 100,000 documents"

@@ -36,6 +36,38 @@ def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed:
     assert all(graph[i, j] > 0 for i, j in forest)
 
 
+def walk(graph: sparse.csr_matrix, alpha: float, order: np.ndarray, draws: np.ndarray) -> list[list[int]]:
+    """Depth-first search as one would write it down."""
+    taken: set[int] = set()
+    edges: list[list[int]] = []
+    for root in order.tolist():
+        if root in taken:
+            continue
+        taken.add(root)
+        stack = [root]
+        while stack:
+            row = graph[stack[-1]]
+            free = [(int(j), value) for j, value in zip(row.indices, row.data, strict=True) if j not in taken]
+            if not free:
+                stack.pop()
+                continue
+            chances = np.exp((np.array([value for _, value in free]) - row.data.max()) / alpha)
+            place = int(np.searchsorted(chances.cumsum(), draws[len(edges)] * chances.sum(), side="right"))
+            child = free[min(place, len(free) - 1)][0]
+            taken.add(child)
+            edges.append([stack[-1], child])
+            stack.append(child)
+    return edges
+
+
+@settings(max_examples=30)
+@given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
+def test_a_forest_is_that_of_a_plain_depth_first_search(docs: int, edges: int, seed: int) -> None:
+    graph, rng = random_graph(docs, edges, seed), np.random.default_rng(seed)
+    drawn = ForestSampler(graph, alpha=0.2).draw(np.random.default_rng(seed))[0]
+    assert drawn.tolist() == walk(graph, 0.2, rng.permutation(docs), rng.random(docs))
+
+
 @settings(max_examples=50)
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
 def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> None:

@@ -36,7 +36,7 @@ class WeightedEdges:
 
 
 class ForestSampler:
-    """Draws spanning forests (for `star`: sets of stars) of one graph."""
+    """Draws spanning forests (for `star`: sets of stars) of one graph, whose matrix is symmetric."""
 
     def __init__(
         self, adjacency: sparse.csr_matrix, *, alpha: float, sampler: Sampler = "depth-first"

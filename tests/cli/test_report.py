@@ -57,6 +57,9 @@ def test_what_cannot_be_reported_is_one_clear_line(tmp_path: Path) -> None:
         ("--results", empty): "has no runs to report",
         ("--results", tmp_path / "absent.jsonl"): "cannot read",
         ("--results", write(tmp_path / "other.jsonl", [{"a": 1}])): "line 1 is no row of a run",
+        ("--results", write(tmp_path / "old.jsonl", [everything()[0] | {"select": "score"}])): (
+            'line 1 is of the protocol "score", expected one of label-free, labels'
+        ),
         ("--out", tmp_path / "report.md"): "--out expects a file ending in .html",
     }
     for arguments, complaint in complaints.items():

@@ -244,7 +244,7 @@ REFUSED = {
     ),
     "the ablation's parameter": (
         ("table2", "--set", "correlation=prior"),
-        r"table2 sets correlation itself: leave out --set correlation",
+        r"table2 sets correlation itself: leave it out of --set, or of the file",
     ),
     "a sweep of a method without the parameter": (
         ("tau", "--method", "vdsh"),
@@ -256,7 +256,7 @@ REFUSED = {
     ),
     "a sweep's parameter": (
         ("neighbors", "--set", "neighbors=5"),
-        r"neighbors sets neighbors itself: leave out --set neighbors",
+        r"neighbors sets neighbors itself: leave it out of --set, or of the file",
     ),
     "no file yet": (("table1", "--table"), r"cannot read results/runs\.jsonl: No such file"),
     "a folder": ((*TOY, "--results", "data"), r"cannot read data: Is a directory"),

@@ -48,9 +48,10 @@ def test_the_password_comes_from_the_environment_and_is_never_shown(monkeypatch:
     assert site_of("milvus://host/t").token == "me:hidden"
     for address in ("milvus://host/t", "milvus://me:hidden@host/t"):
         assert "hidden" not in repr(site_of(address)) and "hidden" not in site_of(address).shown
-    with pytest.raises(InputError) as caught:
-        site_of("milvus://me:hidden@host/a/b/c")
-    assert "hidden" not in str(caught.value)
+    for address in ("milvus://me:hidden@host/a/b/c", "milvus://host/t?tls=true?token=hidden"):
+        with pytest.raises(InputError) as caught:
+            site_of(address)
+        assert "hidden" not in str(caught.value)
 
 
 @pytest.mark.parametrize("sign", ["@", "/", "?", "#", ":/"])

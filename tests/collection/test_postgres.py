@@ -621,7 +621,7 @@ def test_a_rehash_that_is_stopped_leaves_the_old_codes(engine: Postgres, address
 
 
 class Cutting:
-    """Leads to a server; once armed, the next COMMIT goes to `at_commit`, and the connection is cut."""
+    """Leads to a server; once armed, the next write's COMMIT goes to `at_commit`, and it is cut."""
 
     def __init__(self, address: str) -> None:
         self._port = address.rpartition(":")[2].partition("/")[0]
@@ -645,10 +645,12 @@ class Cutting:
 
     def _lead(self, client: socket.socket) -> None:
         with suppress(OSError), client, socket.create_connection(("127.0.0.1", int(self._port))) as server:
+            is_writing = False
             while True:
                 for source in select.select([client, server], [], [])[0]:
                     data = source.recv(65_536)
-                    at_commit = self.at_commit if b"COMMIT" in data else None
+                    is_writing |= b"pg_current_xact_id" in data  # what a write asks for last
+                    at_commit = self.at_commit if is_writing and b"COMMIT\0" in data else None
                     if at_commit is not None and source is client:
                         self.at_commit = None
                         at_commit(lambda sent=data: (server.sendall(sent), server.recv(65_536)))

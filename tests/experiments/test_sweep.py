@@ -92,7 +92,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"methods": ("snuh", "snuh-plus")},
         "trees takes one method at a time, got snuh, snuh-plus",
     ),
-    "the parameter": ({"parameters": {"trees": 5}}, "trees sets trees itself: leave out --set trees"),
+    "the parameter": (
+        {"parameters": {"trees": 5}},
+        "trees sets trees itself: leave it out of --set, or of the file",
+    ),
     "what 0 stands for": ({"parameters": {"correlation": "prior"}}, "trees sets correlation itself"),
 }
 

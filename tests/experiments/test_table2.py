@@ -60,5 +60,7 @@ def test_other_methods_are_refused(methods: tuple[str, ...]) -> None:
 
 
 def test_the_parameter_that_tells_the_variants_apart_cannot_be_given() -> None:
-    with pytest.raises(InputError, match="table2 sets correlation itself: leave out --set correlation"):
+    with pytest.raises(
+        InputError, match="table2 sets correlation itself: leave it out of --set, or of the file"
+    ):
         TABLE2.runs(replace(TABLE2.usual, parameters={"epochs": 2, "correlation": "prior"}))

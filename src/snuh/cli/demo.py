@@ -90,7 +90,7 @@ def _print_result(result: DemoResult, folder: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from snuh.cli.output import first_line, results_console
+    from snuh.cli.output import results_console, start_of
     from snuh.demo import COLLECTION_FOLDER, CORPUS_FILE, MODEL_FOLDER
     from snuh.metrics import HEADLINE_CUTOFF
 
@@ -109,7 +109,7 @@ def _print_result(result: DemoResult, folder: Path) -> None:
         table.add_column(no_wrap=True, style="cyan", max_width=44)
         table.add_column(no_wrap=True, ratio=1)  # takes the width that the others leave
         for hit in search.hits:
-            table.add_row(str(hit.distance), Text(hit.document.id), Text(first_line(hit.document.text)[:500]))
+            table.add_row(str(hit.distance), Text(hit.document.id), Text(start_of(hit.document.text)))
         console.print(table if search.hits else "  the model knows none of these words")
     model, corpus = folder / MODEL_FOLDER, folder / CORPUS_FILE
     collection = folder / COLLECTION_FOLDER

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from snuh.cli.output import hit_to_json, results_console
+from snuh.cli.output import hit_to_json, results_console, start_of
 from snuh.cli.plain import harmless
 from snuh.errors import InputError
 from snuh.explain import Explanation, WordShare, explain, marked
@@ -20,7 +20,6 @@ from snuh.search import Hit
 if TYPE_CHECKING:
     from rich.console import Console
 
-MOST_CHARACTERS = 500  # of a line
 STRONG, WEAK = 0.35, 0.05  # weights from which a word is marked
 
 
@@ -73,8 +72,7 @@ def print_found(found: Found) -> None:
     for number, hit in enumerate(found.hits):
         scores = [f"{hit.score:.3f}" if hit.score is not None else ""] if has_scores else []
         labels = [Text(harmless(", ".join(hit.document.labels)))] if has_labels else []
-        start = hit.document.text[: 4 * MOST_CHARACTERS].split()  # also behind a title of few words
-        line = Text(harmless(" ".join(start)[:MOST_CHARACTERS]))
+        line = Text(harmless(start_of(hit.document.text)))
         table.add_row(str(hit.distance), *scores, Text(harmless(hit.document.id)), *labels, line)
         if found.reasons:
             snippet = _marked(hit.document.text, found.reasons[number].hit_words, console)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from snuh.search import Hit
 
 WIDTH_WITHOUT_TERMINAL = 120
+LINE_CHARACTERS = 500  # more than any terminal is wide
 SCORE = "how much of what one half of a document is about the code of the other half finds"
 
 
@@ -110,6 +111,11 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
         "metadata": document.metadata,
         "text": first_line(document.text),
     }
+
+
+def start_of(text: str) -> str:
+    """Return what fills a line, also behind a title of few words, its spaces evened out."""
+    return " ".join(text[: 4 * LINE_CHARACTERS].split())[:LINE_CHARACTERS]
 
 
 def first_line(text: str) -> str:

@@ -61,7 +61,9 @@ def reproduce(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help='Settings of all the runs, such as "snuh tune" writes.'),
+        typer.Option(
+            metavar="FILE", help='Settings of all the runs, such as "snuh tune" writes; its seed is left.'
+        ),
     ] = None,
     quick: Annotated[
         bool,
@@ -91,14 +93,15 @@ def reproduce(
 
     Options of several values are given again for each, or with commas: --bits 16,64.
     """
-    from snuh.cli.config import Config, read_config
+    from snuh.cli.config import read_config
     from snuh.experiments.rows import read_rows
     from snuh.experiments.targets import find_target
 
     chosen = find_target(target)
     usual = chosen.quick if quick else chosen.usual
-    given = Config() if config is None else read_config(config)
-    choice = _choice(usual, corpus, method, bits, seeds, select, settings, given)
+    if config is not None:
+        usual = _configured(usual, read_config(config))
+    choice = _choice(usual, corpus, method, bits, seeds, select, settings)
     if table:
         _check_corpora(choice.corpora if corpus else (), results)
     else:
@@ -110,6 +113,19 @@ def reproduce(
     typer.echo(chosen.markdown(choice, read_rows(results)))
 
 
+def _configured(usual: Choice, config: Config) -> Choice:
+    """Return what is usual with the settings of a file."""
+    from dataclasses import replace
+
+    return replace(
+        usual,
+        methods=(config.method,) if config.method else usual.methods,
+        bits=(config.bits,) if config.bits else usual.bits,
+        parameters=config.parameters,
+        features=config.features,
+    )
+
+
 def _choice(
     usual: Choice,
     corpora: Names,
@@ -118,9 +134,7 @@ def _choice(
     seeds: Names,
     select: str,
     settings: Names,
-    config: Config,
 ) -> Choice:
-    """Return what was asked for: by an option, else by the file of settings, else as usual."""
     from dataclasses import replace
 
     from snuh.cli.settings import parse_settings
@@ -131,12 +145,12 @@ def _choice(
     choice = replace(
         usual,
         corpora=_values(corpora) or usual.corpora,
-        methods=_values(methods) or ((config.method,) if config.method else usual.methods),
-        bits=_numbers(bits, "--bits") or ((config.bits,) if config.bits else usual.bits),
+        methods=_values(methods) or usual.methods,
+        bits=_numbers(bits, "--bits") or usual.bits,
         seeds=_numbers(seeds, "--seeds") or usual.seeds,
         select=check_select(select),
-        parameters={**config.parameters, **parsed.method},
-        features={**config.features, **parsed.features},
+        parameters={**usual.parameters, **parsed.method},
+        features={**usual.features, **parsed.features},
     )
     for name in choice.methods:
         info(name)

@@ -87,7 +87,13 @@ def tune(
     with display() as shown:
         rows = read_rows(documents, hasher.features, on_progress=shown)
     task = Task(rows, method, bits=bits, seed=seed, select=by, fixed=hasher.parameters)
-    subject = {**task.facts(), "set": hasher.parameters, "features": hasher.features, "values": grid.values}
+    subject = {
+        **task.facts(),
+        "epoch_by": by,
+        "set": hasher.parameters,
+        "features": hasher.features,
+        "values": grid.values,
+    }
     with Study(file, subject, grid, seed=seed) as opened:
         was_interrupted = do_trials(task, opened, trials=trials, minutes=minutes)
         best = _best(opened, was_interrupted)

@@ -56,11 +56,11 @@ def _holds_ids(path: Path) -> bool:
     """Tell whether a file is like the lists of `_npy`: one string a line, brackets on lines of their own."""
     try:
         with path.open("rb") as file:
-            first = file.readline()
-            rest = all(line.startswith(b'"') or line == b"]\n" for line in file)
+            if file.readline(4) not in (b"[\n", b"[]\n"):
+                return False
+            return all(line.startswith(b'"') or line == b"]\n" for line in file)
     except OSError:
         return False
-    return rest and first in (b"[\n", b"[]\n")
 
 
 @contextmanager

@@ -75,7 +75,8 @@ def _vector_instructions() -> list[str]:
     import numpy as np
 
     known: Any = np.show_config(mode="dicts")  # typed as if it only printed
-    return list(known["SIMD Extensions"]["found"])
+    extensions = known.get("SIMD Extensions", {})  # what is empty is left out
+    return [*extensions.get("baseline", []), *extensions.get("found", [])]
 
 
 def _processor() -> str:

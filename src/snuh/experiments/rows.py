@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from snuh.errors import InputError
-from snuh.experiments.run import KEY, Row, Run, run_key
+from snuh.experiments.run import KEY, Row, Run, Select, run_key
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -39,4 +40,9 @@ def _row(line: bytes, place: str) -> Row:
     needed = (*KEY, "corpus_sha256", "precision", "seconds", "error")
     if not isinstance(row, dict) or any(name not in row for name in needed):
         raise InputError(f"{place} is no row of a run: take the line away, or choose another file")
+    if row["select"] not in get_args(Select):
+        raise InputError(
+            f'{place} is of the protocol "{row["select"]}", expected one of {", ".join(get_args(Select))}: '
+            "the row is of another version of snuh, choose another file"
+        )
     return row

@@ -55,7 +55,9 @@ class Choice:
         """Raise InputError where a parameter is given that the target sets itself."""
         for name in names:
             if name in self.parameters:
-                raise InputError(f"{target} sets {name} itself: leave out --set {name}")
+                raise InputError(
+                    f"{target} sets {name} itself: leave it out of --set, or of the file of settings"
+                )
 
 
 @dataclass(frozen=True)

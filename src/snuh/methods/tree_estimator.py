@@ -21,7 +21,9 @@ from snuh.progress import OnProgress, stage_callback
 from snuh.trees import Sampler, sample_edges
 
 MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
-WARMUP_STEPS = 140  # over which beta grows at least: sooner, codes of few documents die before they learn
+WARMUP_EPOCHS = 3.0  # over which beta grows, where they are not given
+WARMUP_STEPS = 140  # or over so many, if they are more: sooner, codes of few documents die before they learn
+WARMUP_SHARE = 0.25  # of all epochs, that these may take
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class TreeHasher(GradientHasher):
     beta: float | None = None  # weight of all divergences; None: by the length of the codes
     correlation: Correlation = "encoder"  # "prior": SNUH_prior, "none": SNUH_ind
     word_dropout: float | None = 0.0  # share of words hidden from the encoder in a step
-    warmup: float = 3.0  # epochs over which beta grows; more where they are few steps
+    warmup: float | None = None  # epochs over which beta grows; None: 3, more where they are few steps
     init_range: float = 0.05  # weights start uniform within +- this
     threshold: Literal["half", "median"] = "half"  # where a mean becomes a 1
     start: MeansStart = "random"  # of the means' weights; "itq": LSA, turned close to bits
@@ -64,7 +66,7 @@ class TreeHasher(GradientHasher):
         "tau": Limit(above=0),
         "beta": Limit(optional=True),
         "word_dropout": Limit(below=1),
-        "warmup": Limit(),
+        "warmup": Limit(optional=True),
         "init_range": Limit(),
     }
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {
@@ -94,7 +96,7 @@ class TreeHasher(GradientHasher):
             neighbor_words=additions.neighbor_words,
             word_dropout=self.chosen("word_dropout"),
             refresh=max(1, round(additions.refresh * start.epochs)) if additions.refresh else 0,
-            warmup=self._warmup(start),
+            warmup=self._warmup(len(start.documents), start.epochs),
             init_range=self.init_range,
             start=self.start,
             threshold=self.threshold,
@@ -115,10 +117,17 @@ class TreeHasher(GradientHasher):
             documents=start.documents,
         )
 
-    def _warmup(self, start: Start) -> float:
-        """The epochs over which beta grows: as given, and on few documents more, up to a quarter of all."""
-        steps = math.ceil(len(start.documents) / self.batch_size)
-        return max(self.warmup, min(WARMUP_STEPS / steps, start.epochs / 4)) if self.warmup else 0.0
+    def derived_parameters(self, docs: int) -> dict[str, float]:
+        """Return what parameters that are None come to, for so many documents to train on."""
+        warmup = {"warmup": self._warmup(docs, self._epochs(docs))} if self.warmup is None else {}
+        return super().derived_parameters(docs) | warmup
+
+    def _warmup(self, docs: int, epochs: int) -> float:
+        """The epochs over which beta grows, as given or by the documents."""
+        if self.warmup is not None:
+            return self.warmup
+        steps = math.ceil(docs / self.batch_size)
+        return max(WARMUP_EPOCHS, min(WARMUP_STEPS / steps, WARMUP_SHARE * epochs))
 
     @property
     def is_using_edges(self) -> bool:

@@ -33,10 +33,11 @@ as one holds the other). Where the interval leaves out 0, with three differences
 Above 0: the one named first is better.
 
 With as few corpora as here, intervals over all are wide, and those of one corpus say nothing about others.
-Of twenty intervals about nothing, one leaves out 0 by chance. In the plots, arrows go on beyond the axis."""
+Of twenty intervals about nothing, one leaves out 0 by chance. In the plots, arrows go on beyond the axis.
 
-ABOUT_SEEDS = """One corpus and one length: the mean over the seeds that both have, and its 95 % interval over
-these, where there are three or more. It says whether another seed could turn the order round."""
+In the tables "over the seeds", each corpus and length is for itself: the mean over the seeds that both have,
+and its 95 % interval over these, where there are three or more. It says whether another seed could turn the
+order round."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def pairs(rows: Sequence[Row], select: Select) -> Section | None:
                 texts.append(f"{ours} against:\n\n{_markdown(found)}")
             by_seeds = None if held is None else _over_seeds(held, ours, but=firsts[:place])
             if by_seeds is not None and by_seeds.lines:
-                elements += [*paragraphs(ABOUT_SEEDS), figures_table(by_seeds.caption, by_seeds)]
-                texts += [" ".join(ABOUT_SEEDS.split()), by_seeds.markdown()]
+                elements.append(figures_table(by_seeds.caption, by_seeds))
+                texts.append(by_seeds.markdown())
     return Section("pairs", "Paired comparisons", elements, "\n\n".join(texts)) if len(texts) > 1 else None
 
 

@@ -14,7 +14,7 @@ OURS = re.compile(r"(?:^|\s)snuh\.[\w.]+\.(\w+Error): (.+)$", re.MULTILINE)
 REASON = re.compile(r"^:?\s*([\w.$]+(?:Error|Exception): .+)$", re.MULTILINE)
 JAVA = ("org.", "java.", "py4j.", "pyspark.")
 GONE = re.compile(r"ExecutorLostFailure|ExecutorDeadException|Python worker exited unexpectedly")
-# TorchDistributor says so where the process of a worker ended without a result: our own always leave one.
+# TorchDistributor says so where the process of a worker ended without a result, for whatever reason.
 SILENT = "TorchDistributor failed during training"
 SAME_PYTHON = "executors need the same Python with the same snuh: install it there and set PYSPARK_PYTHON"
 
@@ -45,7 +45,8 @@ def _translated(text: str) -> SnuhError:
         return named_error(*ours[-1])
     if SILENT in text:
         return LostWorkerError(
-            "a worker ended without a word, killed for its memory perhaps: look at the executors' logs"
+            "a worker ended without a word: killed, for its memory perhaps, or its Python lacks torch; "
+            "look at the executors' logs"
         )
     if "No module named" in text or "PYTHON_VERSION_MISMATCH" in text:
         missing = re.search(r"No module named '([\w.]+)'", text)

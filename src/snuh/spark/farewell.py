@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
@@ -46,11 +47,13 @@ def failure_of(error: Exception, *, rank: int) -> Failure:
 
     # Where PyTorch has it for the workers that it starts.
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    store = TCPStore(host, port, is_master=False, timeout=PATIENCE)
     if not _is_by_others(error):
         failure = Failure.of(error, rank)
-        store.set(REASON, json.dumps([failure.kind, failure.reason]))
+        with suppress(RuntimeError):  # nobody is left to be told
+            store = TCPStore(host, port, is_master=False, timeout=PATIENCE)
+            store.set(REASON, json.dumps([failure.kind, failure.reason]))
         return failure
+    store = TCPStore(host, port, is_master=False, timeout=PATIENCE)
     if store.check([REASON]):
         return Failure(*json.loads(store.get(REASON)))
     return Failure("", f"a worker does not answer any more: {' '.join(str(error).split())}", is_loss=True)

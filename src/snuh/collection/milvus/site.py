@@ -69,7 +69,7 @@ def site_of(address: str) -> Site:
             f"got {name!r}"
         )
     if (tls := options.get("tls", ["false"])[-1]) not in ("true", "false"):
-        raise InputError(f"tls must be true or false, got {tls!r}")
+        raise InputError(f"tls must be true or false: {shown(address)}")  # it may hold a secret by mistake
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     token = f"{user}:{password}" if user else password or os.environ.get(TOKEN_VARIABLE, "")
     host = f"[{host}]" if ":" in host else host

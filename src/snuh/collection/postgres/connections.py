@@ -38,10 +38,16 @@ def connect(place: PgPlace) -> Connection:
     """Open a connection at once, or say why not."""
     try:
         connection = psycopg.connect(place.conninfo, autocommit=True)
-        check_version(connection.info.server_version, name=place.name)
-        _prepare(place, connection)
     except psycopg.OperationalError as error:
         raise cannot_connect(place.name, error) from None  # the chain could hold the address
+    try:
+        check_version(connection.info.server_version, name=place.name)
+        _prepare(place, connection)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, psycopg.OperationalError):
+            raise cannot_connect(place.name, error) from None
+        raise
     return connection
 
 
@@ -153,7 +159,8 @@ class Connections:
         """Ask the server for the fate of a write whose end was not heard of.
 
         A server that crashed may never have stored the number of the transaction: then it is still to come,
-        or another has got it meanwhile. So the state must have come as far as well.
+        or another has got it meanwhile. So the state must have come as far as well. (Only a crash after which
+        two others write, one of them with that very number, before this question comes, is taken wrongly.)
         """
         with self._transaction() as connection:
             # First the lock of all writers: a COMMIT that is still under way comes to its end.
