@@ -20,6 +20,15 @@ FIRST = (
     "tests/collection/",
 )
 
+# Those that start servers, browsers or clusters: "make quick" leaves them out.
+SLOW = (
+    "tests/spark/",
+    "tests/browser/",
+    "tests/collection/test_milvus_contract",
+    "tests/collection/test_postgres",
+    "tests/server/",
+)
+
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", PATIENT, derandomize=True)
 settings.register_profile("search", PATIENT)
@@ -29,6 +38,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first, and leave the order as it is otherwise."""
     items.sort(key=_rank)
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
 
 
 def _rank(item: pytest.Item) -> int:
