@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from unittest.mock import patch
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -196,6 +198,14 @@ def test_a_writer_that_lost_its_turn_writes_nothing(collection: Collection) -> N
     assert "d91" in collection and "d92" not in collection
     collection.add([document(92)])
     assert [one.id for one in collection.documents()][-2:] == ["d91", "d92"]
+
+
+def test_the_server_is_reached_by_loopback_alone(engine: Milvus) -> None:
+    pid = engine.server.pid
+    assert psutil.Process(pid).name() == "milvus"
+    assert os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    listening = [one.laddr for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    assert {one.ip for one in listening if one.port == engine.server.port} == {"127.0.0.1"}
 
 
 # Bad input
