@@ -31,6 +31,12 @@ def model(fitted: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(fitted, tmp_path / "model"))
 
 
+@pytest.fixture(autouse=True)
+def _no_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let messages be the same wherever the tests run; those about corpora by name set their own folder."""
+    monkeypatch.delenv("SNUH_DATA", raising=False)
+
+
 CITIES = ("Bern", "Zürich", "שלום")
 
 

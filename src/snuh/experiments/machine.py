@@ -13,6 +13,7 @@ from typing import Any
 
 import snuh
 
+RESULTS = "results"  # the folder of a checkout that measurements are kept in
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 
 
@@ -42,16 +43,25 @@ def versions(also: Sequence[str] = ()) -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """Return the commit of the checkout that this package runs from, with "-dirty" where it was changed."""
+    """Return the commit of the checkout that this package runs from, with "-dirty" where it was changed.
+
+    Its folder of results does not count: what is measured is added there.
+    """
     root = Path(snuh.__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+        head = _git("rev-parse", "HEAD", cwd=root)
+        changes = _git("diff", "--quiet", "HEAD", "--", ".", f":(exclude){RESULTS}", cwd=root)
     except FileNotFoundError:  # no git on this machine
         return None
-    return done.stdout.strip() or None
+    if head.returncode:  # nothing is committed yet
+        return None
+    return head.stdout.strip() + ("-dirty" if changes.returncode else "")
+
+
+def _git(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True)
 
 
 def forget_peak() -> None:
