@@ -4,7 +4,7 @@ import pytest
 
 from snuh.errors import InputError
 from snuh.methods import METHODS, make
-from snuh.tuning.grids import GRIDS, make_grid
+from snuh.tuning.grids import GRIDS, check_tunable, make_grid
 
 
 def test_every_method_has_a_row() -> None:
@@ -16,7 +16,7 @@ def test_every_method_has_a_row() -> None:
 def test_every_value_is_one_that_the_method_takes_and_the_default_is_among_them(
     method: str, bits: int
 ) -> None:
-    grid = make_grid(method, bits=bits, seed=0, fixed={})
+    grid = make_grid(method, bits=bits, seed=0, fixed={}, docs=5000)
     for name, values in grid.values.items():
         assert list(values) == sorted(set(values))
         assert grid.defaults[name] in values
@@ -25,7 +25,7 @@ def test_every_value_is_one_that_the_method_takes_and_the_default_is_among_them(
 
 
 def test_snuh_has_the_values_of_the_paper() -> None:
-    grid = make_grid("snuh", bits=16, seed=0, fixed={})
+    grid = make_grid("snuh", bits=16, seed=0, fixed={}, docs=5000)
     assert grid.values["learning_rate"] == (0.0005, 0.001, 0.003)
     assert grid.values["batch_size"] == (32, 64, 128)
     assert grid.values["tau"] == grid.values["alpha"] == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -33,8 +33,13 @@ def test_snuh_has_the_values_of_the_paper() -> None:
     assert grid.values["neighbors"] == grid.values["trees"] == tuple(range(1, 21))
 
 
+def test_the_defaults_are_those_of_a_fit_of_so_many_documents() -> None:
+    grid = make_grid("snuh", bits=64, seed=0, fixed={}, docs=300)
+    assert (grid.defaults["neighbors"], grid.defaults["batch_size"]) == (5, 32)
+
+
 def test_a_parameter_that_is_fixed_is_not_tried() -> None:
-    assert "tau" not in make_grid("snuh", bits=16, seed=0, fixed={"tau": 0.3}).values
+    assert "tau" not in make_grid("snuh", bits=16, seed=0, fixed={"tau": 0.3}, docs=5000).values
 
 
 @pytest.mark.parametrize(
@@ -43,10 +48,10 @@ def test_a_parameter_that_is_fixed_is_not_tried() -> None:
 )
 def test_a_method_without_anything_to_try_is_refused(method: str, fixed: dict[str, int], why: str) -> None:
     with pytest.raises(InputError, match=f"{method} cannot be tuned: .*{why}"):
-        make_grid(method, bits=16, seed=0, fixed=fixed)
+        check_tunable(method, bits=16, seed=0, fixed=fixed)
 
 
 def test_places_and_values_are_a_round_trip() -> None:
-    grid = make_grid("snuh-plus", bits=24, seed=0, fixed={})
+    grid = make_grid("snuh-plus", bits=24, seed=0, fixed={}, docs=5000)
     assert grid.at(grid.places(grid.defaults)) == grid.defaults
     assert grid.size == 6 * 3 * 10 * 10 * len(grid.values["beta"]) * 20 * 20

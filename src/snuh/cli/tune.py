@@ -70,14 +70,14 @@ def tune(
     from snuh.cli.sources import open_documents
     from snuh.cli.trials import do_trials
     from snuh.experiments.run import check_select
-    from snuh.tuning.grids import make_grid
+    from snuh.tuning.grids import check_tunable, make_grid
     from snuh.tuning.rows import read_rows
     from snuh.tuning.study import Study
     from snuh.tuning.task import Task
 
     by = check_select(select)
     hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
-    grid = make_grid(method, bits=bits, seed=seed, fixed=hasher.parameters)
+    check_tunable(method, bits=bits, seed=seed, fixed=hasher.parameters)
     check_config_place(out)
     file = out.with_name(f"{out.stem}.study.jsonl") if study is None else study
     for place in (out, file):
@@ -86,6 +86,8 @@ def tune(
     check_features(hasher, documents)
     with display() as shown:
         rows = read_rows(documents, hasher.features, on_progress=shown)
+    docs = rows.train.X.shape[0]
+    grid = make_grid(method, bits=bits, seed=seed, fixed=hasher.parameters, docs=docs)
     task = Task(rows, method, bits=bits, seed=seed, select=by, fixed=hasher.parameters)
     subject = {
         **task.facts(),

@@ -15,6 +15,7 @@ import torch
 from snuh.methods.estimator import HashingEstimator, TrainingData
 from snuh.methods.limits import Limit
 from snuh.methods.result import TrainingResult
+from snuh.methods.sizes import BY_SIZE
 from snuh.methods.training import Objective, TrainingPlan, train
 from snuh.progress import OnProgress
 
@@ -42,7 +43,7 @@ class Start:
 class GradientHasher(HashingEstimator):
     """Base of the methods that minimise an `Objective` with the loop of `training`."""
 
-    batch_size: int = 128  # documents in a step
+    batch_size: int | None = None  # documents in a step; None: 128, fewer below 1,280 documents
     learning_rate: float | None = None  # of Adam, at the start; None: by the length of the codes
     decay: bool = True  # learning rate falls linearly to 0 over the epochs
     epochs: int | None = None  # at most; None: the method's usual number of steps, from 12 to 200 epochs
@@ -53,7 +54,7 @@ class GradientHasher(HashingEstimator):
     by_bits: ClassVar[Mapping[str, Mapping[int, float]]]  # where a parameter is None; between them by log2
     limits: ClassVar[Mapping[str, Limit]] = {
         **HashingEstimator.limits,
-        "batch_size": Limit(above=0, whole=True),
+        "batch_size": Limit(above=0, whole=True, optional=True),
         "learning_rate": Limit(above=0, optional=True),
         "epochs": Limit(above=0, whole=True, optional=True),
         "patience": Limit(above=0, whole=True),
@@ -92,11 +93,17 @@ class GradientHasher(HashingEstimator):
     def derived_parameters(self, docs: int) -> dict[str, float]:
         """Return what parameters that are None come to, for so many documents to train on."""
         derived = {name: self.chosen(name) for name in self.by_bits} | {"epochs": self._epochs(docs)}
+        derived |= {name: self.by_size(name, docs) for name in BY_SIZE if hasattr(self, name)}
         return {name: value for name, value in derived.items() if getattr(self, name) is None}
+
+    def by_size(self, name: str, docs: int) -> int:
+        """A parameter as given, or what suits so many documents."""
+        given = getattr(self, name)
+        return BY_SIZE[name].at(docs) if given is None else int(given)
 
     def _epochs(self, docs: int) -> int:
         """The epochs as given, or those that make the method's usual number of steps, within bounds."""
         if self.epochs is not None:
             return int(self.epochs)
-        steps = math.ceil(docs / self.batch_size)
+        steps = math.ceil(docs / self.by_size("batch_size", docs))
         return int(np.clip(round(self.usual_steps / steps), FEWEST_EPOCHS, MOST_EPOCHS))

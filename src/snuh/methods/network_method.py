@@ -68,6 +68,7 @@ class NetworkObjective(ABC, Generic[Method]):
     ) -> None:
         self.method, self.X, self.epochs = method, start.data.X, start.epochs
         self.documents = start.documents
+        self.batch = method.by_size("batch_size", self.X.shape[0])
         self.rng, self.generator = start.rng, start.generator
         self.beta = method.chosen("beta")
         self.network = Network(
@@ -88,7 +89,7 @@ class NetworkObjective(ABC, Generic[Method]):
         decoder = WordDecoder(
             self.X,
             dims,
-            documents=documents * int(self.method.batch_size),
+            documents=documents * self.batch,
             init_range=INIT_RANGE,
             generator=self.generator,
         )
@@ -98,7 +99,7 @@ class NetworkObjective(ABC, Generic[Method]):
     @property
     def steps(self) -> int:
         """Batches in an epoch."""
-        return math.ceil(len(self.documents) / self.method.batch_size)
+        return math.ceil(len(self.documents) / self.batch)
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[Documents]:
         """Draw every document once."""

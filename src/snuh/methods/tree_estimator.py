@@ -16,6 +16,7 @@ from snuh.graph import DensePart, Neighbors, Search, gaussian_affinity, nearest_
 from snuh.methods.gradient import GradientHasher, Start
 from snuh.methods.limits import Limit, check_neighbors
 from snuh.methods.lsa import LSA
+from snuh.methods.sizes import BY_SIZE
 from snuh.methods.tree_objective import Correlation, Edges, MeansStart, TreeObjective, TreeSettings
 from snuh.progress import OnProgress, stage_callback
 from snuh.trees import Sampler, sample_edges
@@ -39,7 +40,7 @@ class Additions:
 class TreeHasher(GradientHasher):
     """Base of the methods whose documents are correlated along forests of a neighbour graph."""
 
-    neighbors: int = 20  # K, neighbours of a document in the graph
+    neighbors: int | None = None  # K, in the graph; None: 20, fewer below 2,000 documents
     graph: Search = "auto"  # how they are searched for; "auto": "exact" or, for many, "approximate"
     trees: int = 20  # M, spanning forests
     sampler: Sampler = "depth-first"  # "star": the printed Algorithm 2
@@ -58,7 +59,7 @@ class TreeHasher(GradientHasher):
 
     limits: ClassVar[Mapping[str, Limit]] = {
         **GradientHasher.limits,
-        "neighbors": Limit(above=0, whole=True),
+        "neighbors": Limit(above=0, whole=True, optional=True),
         "trees": Limit(above=0, whole=True),
         "alpha": Limit(above=0),
         "sigma": Limit(above=0),
@@ -84,7 +85,8 @@ class TreeHasher(GradientHasher):
         """What the method adds to the paper's graph and objective."""
 
     def _check_size(self, docs: int) -> None:
-        check_neighbors(self.neighbors, docs)
+        # With fewer documents than the usual neighbours there is nothing to learn, even from fewer of them.
+        check_neighbors(BY_SIZE["neighbors"].most if self.neighbors is None else self.neighbors, docs)
 
     def _objective(self, start: Start) -> TreeObjective:
         X, additions = start.data.X, self._additions()
@@ -100,7 +102,7 @@ class TreeHasher(GradientHasher):
             init_range=self.init_range,
             start=self.start,
             threshold=self.threshold,
-            batch=int(self.batch_size),
+            batch=self.by_size("batch_size", X.shape[0]),
         )
         beside = self.graph_parts(X, start.data.lsa)
         share = start.data.share
@@ -126,7 +128,7 @@ class TreeHasher(GradientHasher):
         """The epochs over which beta grows, as given or by the documents."""
         if self.warmup is not None:
             return self.warmup
-        steps = math.ceil(docs / self.batch_size)
+        steps = math.ceil(docs / self.by_size("batch_size", docs))
         return max(WARMUP_EPOCHS, min(WARMUP_STEPS / steps, WARMUP_SHARE * epochs))
 
     @property
@@ -145,7 +147,7 @@ class TreeHasher(GradientHasher):
         report = stage_callback(start.on_progress, "graph")
         found = nearest_neighbors(
             X,
-            k=int(self.neighbors),
+            k=self.by_size("neighbors", X.shape[0]),
             beside=beside,
             search=self.graph,
             rng=start.rng,

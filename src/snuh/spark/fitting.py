@@ -126,7 +126,8 @@ def _find_neighbors(
     shipment: Shipment,
     on_progress: OnProgress | None,
 ) -> Neighbors:
-    k, report = int(estimator.neighbors), stage_callback(on_progress, "graph")
+    k = estimator.by_size("neighbors", data.X.shape[0])
+    report = stage_callback(on_progress, "graph")
     beside = estimator.graph_parts(data.X, data.lsa)
     is_small = estimator.graph == "auto" and data.X.shape[0] < GROUPS_FROM
     if is_small or estimator.graph == "exact":

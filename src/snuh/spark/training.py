@@ -72,10 +72,11 @@ def train_on_workers(
     """
     from pyspark.ml.torch.distributor import TorchDistributor
 
-    batch = math.ceil(int(estimator.batch_size) / workers)
+    docs = data.X.shape[0]
+    batch = math.ceil(estimator.by_size("batch_size", docs) / workers)
     parameters = estimator.get_params() | {
         "batch_size": batch,
-        "epochs": estimator._epochs(data.X.shape[0]),
+        "epochs": estimator._epochs(docs),
     }
     bits, seed = parameters.pop("n_bits"), parameters.pop("seed")
     arrays = {"held": data.X_held}

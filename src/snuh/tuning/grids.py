@@ -88,20 +88,18 @@ class Grid:
         return {name: values[places[name]] for name, values in self.values.items()}
 
 
-def make_grid(method: str, *, bits: int, seed: int, fixed: Mapping[str, Any]) -> Grid:
-    """Return what to try of a method; `fixed` holds the parameters that are given, and so not tried."""
-    estimator = make(method, bits=bits, seed=seed, parameters=fixed)
-    estimator.check_parameters()
-    values, defaults = {}, {}
-    for name, row in GRIDS[method].items():
-        if name in fixed:
-            continue
-        default = getattr(estimator, name)
-        if default is None:  # it goes by the length of the codes
-            default = estimator.chosen(name)
-        values[name] = tuple(sorted({*row, default}))
-        defaults[name] = default
-    if not values:
+def check_tunable(method: str, *, bits: int, seed: int, fixed: Mapping[str, Any]) -> None:
+    """Raise InputError, before anything is read, where what is fixed is wrong or leaves nothing to try."""
+    make(method, bits=bits, seed=seed, parameters=fixed).check_parameters()
+    if GRIDS[method].keys() <= fixed.keys():
         why = "--set fixes all that could be tried" if GRIDS[method] else "it has no parameter to try"
         raise InputError(f"{method} cannot be tuned: {why}")
+
+
+def make_grid(method: str, *, bits: int, seed: int, fixed: Mapping[str, Any], docs: int) -> Grid:
+    """Return what to try of a method on so many documents; what is `fixed` is not tried."""
+    estimator = make(method, bits=bits, seed=seed, parameters=fixed)
+    chosen = estimator.get_params() | estimator.derived_parameters(docs)
+    defaults = {name: chosen[name] for name in GRIDS[method] if name not in fixed}
+    values = {name: tuple(sorted({*GRIDS[method][name], default})) for name, default in defaults.items()}
     return Grid(values, defaults)
