@@ -15,6 +15,7 @@ from snuh.experiments.candidates import (
     information_gain,
 )
 from snuh.experiments.corpora import Corpus, read_corpus
+from snuh.experiments.reach import ReachScore
 from snuh.features import check_matrix, unit_rows
 from snuh.methods import make
 from snuh.methods.lsa import fit_lsa
@@ -81,6 +82,12 @@ def test_unseen_is_the_score_that_chooses_the_epoch(toy: Corpus) -> None:
     encoder = make("itq", bits=16, seed=0, parameters={}).fit(train).encoder_
     held_out = HeldOutScore(train, val, fit_lsa(train, dims=128, seed=0), rng=np.random.default_rng(0))
     assert CandidateScores(train, val)(encoder)["unseen"] == pytest.approx(held_out(encoder).value, rel=1e-4)
+
+
+def test_reach_is_the_score_that_chooses_settings(toy: Corpus) -> None:
+    train, val = (toy.splits[name].X for name in ("train", "val"))
+    encoder = make("itq", bits=16, seed=0, parameters={}).fit(train).encoder_
+    assert CandidateScores(train, val)(encoder)["reach"] == ReachScore(train, val)(encoder).value
 
 
 def test_codes_that_know_topics_score_better_than_random_ones(toy: Corpus) -> None:

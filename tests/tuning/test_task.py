@@ -8,7 +8,7 @@ import pytest
 
 from snuh.errors import InputError, SnuhError
 from snuh.experiments.labels import LabelScore
-from snuh.features import unit_rows
+from snuh.experiments.reach import ReachScore
 from snuh.methods import make
 from snuh.metrics import precision_at_k
 from snuh.progress import Progress
@@ -22,19 +22,22 @@ def task(rows: Rows, **changes: Any) -> Task:
     return Task(rows, "snuh", **({"bits": 16, "seed": 3, "select": "label-free", "fixed": QUICK} | changes))
 
 
-def test_every_trial_is_measured_by_the_same_score(rows: Rows) -> None:
-    """A score made for one setting gives the encoder of another the score of its own trial."""
+def test_a_trial_is_measured_by_what_short_walks_reach(rows: Rows) -> None:
     assert rows.val is not None
-    one, other = {"batch_size": 32, "neighbors": 5}, {"tau": 0.5, "neighbors": 9}
-    for held in (rows.val, None):  # the split val, or a part drawn at random
-        X_val = None if held is None else held.X
-        measured = task(replace(rows, val=held)).measure(other)
-        fitted = make("snuh", bits=16, seed=3, parameters=QUICK | other).fit(rows.train.X, X_val=X_val)
-        judge = make("snuh", bits=16, seed=3, parameters=QUICK | one)
-        unit_val = None if X_val is None else unit_rows(X_val)
-        score = judge._training_data(unit_rows(rows.train.X), unit_val, None).score
-        assert measured == fitted.training_["score"]
-        assert score(fitted.encoder_).value == pytest.approx(measured, abs=1e-9)
+    parameters = {"tau": 0.5, "neighbors": 9}
+    measured = task(rows).measure(parameters)
+    score = ReachScore(rows.train.X, rows.val.X, seed=3)
+    fitted = make("snuh", bits=16, seed=3, parameters=QUICK | parameters)
+    fitted.fit(rows.train.X, X_val=rows.val.X, score=score)
+    assert measured == fitted.training_["score"] == score(fitted.encoder_).value
+
+
+def test_without_val_a_trial_learns_from_what_a_fit_would_learn_from(rows: Rows) -> None:
+    parameters = {"neighbors": 5, "epochs": 1}  # one epoch, so that there is none to choose
+    drawn = task(replace(rows, val=None))
+    measured = drawn.measure(parameters)
+    fitted = make("snuh", bits=16, seed=3, parameters=QUICK | parameters).fit(rows.train.X)
+    assert measured == drawn._score(fitted.encoder_).value
 
 
 def test_labels_judge_every_epoch_and_the_best_is_kept(rows: Rows) -> None:

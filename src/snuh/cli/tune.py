@@ -91,7 +91,7 @@ def tune(
     task = Task(rows, method, bits=bits, seed=seed, select=by, fixed=hasher.parameters)
     subject = {
         **task.facts(),
-        "epoch_by": by,
+        "epoch_by": "reach" if by == "label-free" else by,
         "set": hasher.parameters,
         "features": hasher.features,
         "values": grid.values,

@@ -9,11 +9,13 @@ The first five look at the 100 nearest training documents of held-out documents,
 - `prediction`: how much better their words predict the query's words than those of the whole corpus do,
   in nats a word.
 
-For the last two each held-out document is torn in two, word by word:
+For the last three each held-out document is torn in two, word by word:
 
 - `halves`: the share of first halves whose second half is within the nearest hundredth of all second halves.
 - `unseen`: the overlap of what the first half's code finds with what is nearest to the second half, by its
   words. This is what chooses the epoch in training (`methods.selection`).
+- `reach`: the share of what short walks along a neighbour graph reach from there. This is what chooses
+  settings (`reach`).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from scipy import sparse
 
 from snuh.codes import hamming_blocks
 from snuh.encoder import Encoder
+from snuh.experiments.reach import LSA_DIMS, ReachScore
 from snuh.features import check_matrix, unit_rows
 from snuh.methods.lsa import fit_lsa
 from snuh.methods.selection import (
@@ -39,8 +42,7 @@ from snuh.methods.selection import (
     torn_rows,
 )
 
-CANDIDATES = ("words", "lsa", "both", "overlap", "prediction", "halves", "unseen")
-LSA_DIMS = 128
+CANDIDATES = ("words", "lsa", "both", "overlap", "prediction", "halves", "unseen", "reach")
 
 Floats = npt.NDArray[np.float32]
 
@@ -58,6 +60,7 @@ class CandidateScores:
         self._both = similarity(self._queries, self._database, lsa)
         self._top = max(1, min(TOP, self._database.shape[0] // 10))
         self._nearest = nearest_share(-self._both, self._top)
+        self._reach = ReachScore(X, X_held)
         self._unseen = HeldOutScore(self._database, self._queries, lsa, rng=np.random.default_rng(0))
 
     def __call__(self, encoder: Encoder) -> dict[str, float]:
@@ -74,6 +77,7 @@ class CandidateScores:
             "prediction": information_gain(share, self._database, self._queries),
             "halves": self._found_halves(encoder),
             "unseen": self._unseen(encoder).value,
+            "reach": self._reach(encoder).value,
         }
 
     def _found_halves(self, encoder: Encoder) -> float:

@@ -156,7 +156,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         report = stage_callback(on_progress, "similarity")
         rng = np.random.default_rng(int(self.seed))
         if held is None:
-            X, held = _hold_out(X, rng)
+            X, held = hold_out(X, rng)
         if report is not None:
             report(0.0)
         lsa = fit_lsa(X, dims=LSA_DIMS, seed=int(self.seed))
@@ -211,7 +211,7 @@ def _check_distinct(X: sparse.csr_matrix) -> None:
         )
 
 
-def _hold_out(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+def hold_out(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """Split off a random part for the score; a small corpus is scored on what it trains on."""
     docs = X.shape[0]
     if docs < HELD_OUT_FROM:

@@ -28,24 +28,20 @@ DATABASE = 20_000
 TOP = 100
 
 
-class HeldOutScore:
-    """Scores encoders on a fixed sample of held-out documents, against one of training documents."""
+class FoundScore:
+    """Scores encoders by the share of what is wanted among the nearest to each query by Hamming distance."""
 
     def __init__(
         self,
-        X: sparse.csr_matrix,
-        X_held: sparse.csr_matrix,
-        lsa: LSA,
+        database: sparse.csr_matrix,
+        queries: sparse.csr_matrix,
+        wanted: npt.NDArray[np.float32],  # (queries, documents): how far a document is wanted, 0 to 1
         *,
-        rng: np.random.Generator,
+        top: int,
     ) -> None:
-        self._database = sample_rows(X, DATABASE, rng)
-        self._queries, unseen = torn_rows(sample_rows(X_held, QUERIES, rng), rng)
-        # In a small database the top 100 would be most of it, and every encoder would score alike.
-        self._top = max(1, min(TOP, self._database.shape[0] // 10))
-        self._wanted = nearest_share(-similarity(unseen, self._database, lsa), self._top)
+        self._database, self._queries, self._wanted, self._top = database, queries, wanted, top
         # Copies must share a code, so life is judged by what differs.
-        filled = self._database[np.diff(self._database.indptr) > 0]
+        filled = database[np.diff(database.indptr) > 0]
         self._distinct = filled[group_equal_rows(filled).first]
 
     def __call__(self, encoder: Encoder) -> Score:
@@ -58,6 +54,29 @@ class HeldOutScore:
             wanted[block] = _sum_by_distance(distances, self._wanted[block], bits=encoder.bits)
         by_query = expected_precision(DistanceCounts(documents, wanted), k=self._top)
         return Score(float(by_query.mean()), code_health(encoder.encode(self._distinct)).alive)
+
+
+class HeldOutScore(FoundScore):
+    """Scores encoders on a fixed sample of held-out documents, against one of training documents."""
+
+    def __init__(
+        self,
+        X: sparse.csr_matrix,
+        X_held: sparse.csr_matrix,
+        lsa: LSA,
+        *,
+        rng: np.random.Generator,
+    ) -> None:
+        database = sample_rows(X, DATABASE, rng)
+        queries, unseen = torn_rows(sample_rows(X_held, QUERIES, rng), rng)
+        top = top_of(database.shape[0])
+        wanted = nearest_share(-similarity(unseen, database, lsa), top)
+        super().__init__(database, queries, wanted, top=top)
+
+
+def top_of(documents: int) -> int:
+    """Return how many of so many documents to look at: of few, 100 would be most, and all score alike."""
+    return max(1, min(TOP, documents // 10))
 
 
 def similarity(queries: sparse.csr_matrix, database: sparse.csr_matrix, lsa: LSA) -> npt.NDArray[np.float32]:

@@ -6,8 +6,12 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from snuh.experiments.labels import LabelScore
+from snuh.experiments.reach import ReachScore
 from snuh.experiments.run import Select
+from snuh.features import check_matrix
 from snuh.methods import make
 from snuh.methods.result import FailedFitError, check_whole
 from snuh.progress import OnProgress
@@ -18,8 +22,9 @@ class Task:
     """A method, the length of its codes and the rows to learn from: `task.measure(parameters)`.
 
     All trials have one seed. The held-out documents and the score follow from it and from the rows alone, so
-    that every trial is measured in the same way. With `select="labels"` the score is precision by validation
-    labels, which then chooses the epoch too, as in the paper.
+    that every trial is measured in the same way. The score is `ReachScore` or, with `select="labels"`,
+    precision by validation labels as in the paper; it chooses the epoch of a trial too, so that trials can be
+    compared before they end.
     """
 
     def __init__(
@@ -27,7 +32,12 @@ class Task:
     ) -> None:
         self.rows, self.method, self.bits, self.seed, self.select = rows, method, bits, seed, select
         self.fixed = dict(fixed)
-        self._by_labels = LabelScore(*rows.labelled()) if select == "labels" else None
+        self._train, self._held = _split(rows, seed)
+        self._score = (
+            LabelScore(*rows.labelled())
+            if select == "labels"
+            else ReachScore(self._train, self._held, seed=seed)
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return what decides about a score beside the parameters that are tried."""
@@ -46,14 +56,22 @@ class Task:
         Ctrl-C raises KeyboardInterrupt: codes of a training that was cut short are no result.
         """
         estimator = make(self.method, bits=self.bits, seed=self.seed, parameters={**self.fixed, **parameters})
-        held = None if self.rows.val is None else self.rows.val.X
         with warnings.catch_warnings():
             from snuh.methods.estimator import DeadCodesWarning
 
             warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails, with the reason
-            estimator.fit(self.rows.train.X, X_val=held, score=self._by_labels, on_progress=on_progress)
+            estimator.fit(self._train, X_val=self._held, score=self._score, on_progress=on_progress)
         training = estimator.training_
         check_whole(training["stopped"])
         if not training["alive"]:
             raise FailedFitError("the codes are dead")
         return float(training["score"])
+
+
+def _split(rows: Rows, seed: int) -> tuple[Any, Any]:  # whatever the rows are kept as
+    """Return what is learnt from and what is held out: the documents of `val`, or those a fit would draw."""
+    from snuh.methods.estimator import hold_out
+
+    if rows.val is not None:
+        return rows.train.X, rows.val.X
+    return hold_out(check_matrix(rows.train.X), np.random.default_rng(seed))
