@@ -28,6 +28,7 @@ ROWS = [
     row(None, 9.0, method="sph"),
     row(0.9, 9.0, method="snuh"),  # not among the chosen
     finished(0.9, bits=64, method="nash", parameters={"epochs": 2}),  # from before scores were kept
+    finished(0.9, bits=64, method="sph", candidates={"both": 9.0}),  # from before all of them were known
 ]
 
 

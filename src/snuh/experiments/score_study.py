@@ -50,11 +50,16 @@ def variants(choice: Choice) -> list[Variant]:
     return found
 
 
+def is_scored(row: Row) -> bool:
+    """Whether a run has every score, and so can be judged by: lines from before one was known have not."""
+    return set(CANDIDATES) <= (row.get("candidates") or {}).keys()
+
+
 def verdict(rows: Sequence[Row], candidate: str) -> Verdict | None:
     """Judge a score by runs on one corpus; None where they are too few."""
     from scipy.stats import spearmanr
 
-    pairs = [(row["candidates"][candidate], row["precision"]["100"]) for row in rows if row.get("candidates")]
+    pairs = [(row["candidates"][candidate], row["precision"]["100"]) for row in rows if is_scored(row)]
     if len(pairs) < 3:
         return None
     scores, precisions = zip(*pairs, strict=True)

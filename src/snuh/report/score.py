@@ -1,4 +1,4 @@
-"""The study of the score: does what chooses the epoch without labels track precision by labels?"""
+"""The study of the score: does what chooses without labels track precision by labels?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from snuh.experiments.cells import number
 from snuh.experiments.run import Row, Select
-from snuh.experiments.score_study import SCORE_STUDY, Verdict, verdict
+from snuh.experiments.score_study import SCORE_STUDY, Verdict, is_scored, verdict
 from snuh.report.chart import REST, STYLES, Axis, Chart, Point
 from snuh.report.choices import Held, in_order, of_methods
 from snuh.report.grid import figures_table
@@ -17,18 +17,18 @@ from snuh.report.lengths import OURS
 from snuh.report.scales import linear
 from snuh.report.section import Section, figures, paragraphs, repeat
 
-USED = "unseen"  # the candidate that chooses the epoch in training
+USED = "reach"  # the candidate that chooses between runs
 
 BOLD = "Bold: the highest correlation of a column, and the least that is lost."
 
-ABOUT = f"""In the plots: the score "{USED}", which chooses the epoch in training, against precision, a
+ABOUT = f"""In the plots: the score "{USED}", which chooses settings in snuh tune, against precision, a
 point for each run. Filled points are runs of snuh-plus (blue) and of snuh (orange), empty ones those of
 all others. The table has the other scores that were tried."""
 
 
 def score(rows: Sequence[Row], select: Select) -> Section | None:
     """Return a plot for each corpus and the table of the candidates."""
-    scored = [row for row in rows if row.get("candidates")]
+    scored = [row for row in rows if is_scored(row)]
     held = of_methods(SCORE_STUDY, scored, select)
     if held is None:
         return None
