@@ -2,7 +2,8 @@
 
     python -m benchmarks.engines [--documents 100000] [--rounds 15] [--engines folder postgresql milvus]
 
-The servers are started for this, on loopback, with the settings that they come with. Codes are drawn around
+The servers are started for this, on loopback, with the settings that they come with; what Milvus says goes
+through a process that passes it on (tests/collection/apart.py). Codes are drawn around
 centres, as learnt codes lie, and loaded as they are: nothing is encoded. A search is timed from the code to k
 hits with their texts and fields. Searches of all engines take turns. Prints JSON.
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import fcntl
 import os
 import signal
@@ -17,12 +18,15 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-UNSHARE = ("unshare", "--net", "--map-root-user")  # of util-linux; as root of its own, so anyone may
+# Of util-linux. Who is not root becomes root of a namespace of users, where the machine allows that.
+UNSHARE = ("unshare", "--net") if os.geteuid() == 0 else ("unshare", "--net", "--map-root-user")
+SECONDS = 10  # until who was killed lets go of its port
 SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 SET_FLAGS, UP = 0x8914, 0x1  # SIOCSIFFLAGS, IFF_UP
 CHUNK = 1 << 16  # bytes
@@ -47,7 +51,7 @@ def start_apart(
     with ExitStack() as stack:
         doors = {}
         for outside, inside in ports.items():
-            listening = stack.enter_context(socket.create_server(("127.0.0.1", outside)))
+            listening = stack.enter_context(_listen(outside))
             doors[listening.fileno()] = inside
         listed = [f"{fd}:{port}" for fd, port in doors.items()]
         return subprocess.Popen(
@@ -61,6 +65,18 @@ def start_apart(
         )
 
 
+def _listen(port: int) -> socket.socket:
+    """Listen at loopback; one who passed on for a process that was killed may take a moment to follow it."""
+    end = time.monotonic() + SECONDS
+    while True:
+        try:
+            return socket.create_server(("127.0.0.1", port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
 def _enter(arguments: Sequence[str]) -> None:
     """Inside: raise the loopback, leave a child to pass connections on, and become the command."""
     split = arguments.index("--")
@@ -68,9 +84,12 @@ def _enter(arguments: Sequence[str]) -> None:
     doors = {socket.socket(fileno=int(fd)): int(port) for fd, port in pairs}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sh14x", b"lo", UP))
+    command = os.getpid()
     if os.fork() == 0:
         ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
-        asyncio.run(_pass_on(doors))
+        if os.getppid() == command:  # or it died before it could be said
+            asyncio.run(_pass_on(doors))
+        os._exit(0)
     for door in doors:
         door.close()
     os.execv(arguments[split + 1], arguments[split + 1 :])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,16 +11,23 @@ import pytest
 import snuh
 from snuh.experiments.machine import commit
 
+OPTIONS = [
+    option
+    for value in ("user.name=someone", "user.email=someone@example.org", "commit.gpgsign=false")
+    for option in ("-c", value)
+]
+
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one commit, which the package seems to run from."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:  # as in a hook
+        monkeypatch.delenv(name)
     for name in ("src/snuh/__init__.py", "results/runs.jsonl"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("as committed\n")
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        who = ["-c", "user.name=someone", "-c", "user.email=someone@example.org"]
-        subprocess.run(["git", *who, *command], cwd=tmp_path, check=True)
+        subprocess.run(["git", *OPTIONS, *command], cwd=tmp_path, check=True)
     monkeypatch.setattr(snuh, "__file__", str(tmp_path / "src/snuh/__init__.py"))
     return tmp_path
 

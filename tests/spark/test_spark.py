@@ -240,7 +240,7 @@ def test_two_workers_learn_what_one_learns_even_if_one_is_killed(frame: Any, tmp
             victim.wait(PATIENCE)
             obstacle.unlink()
 
-    settings: dict[str, Any] = {"epochs": 6}
+    settings: dict[str, Any] = {"epochs": 6, "batch_size": 128}
     with patch.object(training, "Listener", listening):
         trained = fit(frame, bits=16, workers=2, parameters=settings, on_progress=see)
     assert trained.training["workers"] == 2

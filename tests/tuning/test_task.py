@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from snuh.errors import InputError, SnuhError
 from snuh.experiments.labels import LabelScore
@@ -12,6 +13,7 @@ from snuh.experiments.reach import ReachScore
 from snuh.methods import make
 from snuh.metrics import precision_at_k
 from snuh.progress import Progress
+from snuh.tuning.grids import make_grid
 from snuh.tuning.rows import Rows
 from snuh.tuning.task import Task
 
@@ -37,7 +39,23 @@ def test_without_val_a_trial_learns_from_what_a_fit_would_learn_from(rows: Rows)
     drawn = task(replace(rows, val=None))
     measured = drawn.measure(parameters)
     fitted = make("snuh", bits=16, seed=3, parameters=QUICK | parameters).fit(rows.train.X)
-    assert measured == drawn._score(fitted.encoder_).value
+    assert measured == drawn.score(fitted.encoder_).value
+
+
+def test_the_defaults_of_a_study_are_those_that_a_fit_would_take(rows: Rows) -> None:
+    drawn = task(replace(rows, val=None), fixed={"epochs": 1})
+    grid = make_grid("snuh", bits=16, seed=3, fixed={"epochs": 1}, docs=drawn.documents)
+    fitted = make("snuh", bits=16, seed=3, parameters={"epochs": 1}).fit(rows.train.X)
+    assert drawn.documents == fitted.training_["documents"] < rows.train.X.shape[0]
+    assert grid.defaults.items() >= {"neighbors": 5, "batch_size": 32}.items()
+
+
+@pytest.mark.filterwarnings("ignore:the codes are dead")  # what differs may share a code
+@pytest.mark.parametrize("docs", [2, 3, 4, 7])
+def test_a_few_documents_can_be_scored(docs: int) -> None:
+    X = sparse.random_array((docs, 12), density=0.8, format="csr", rng=np.random.default_rng(0))
+    encoder = make("lsh", bits=8, seed=0, parameters={}).fit(X).encoder_
+    assert 0 <= ReachScore(X, X)(encoder).value <= 1
 
 
 def test_labels_judge_every_epoch_and_the_best_is_kept(rows: Rows) -> None:

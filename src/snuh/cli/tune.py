@@ -13,6 +13,11 @@ from snuh.methods import DEFAULT
 if TYPE_CHECKING:
     from snuh.tuning.study import Done, Study
 
+SCORES = {  # what settings are compared by
+    "label-free": "how much of what the code of one half of a document finds is near the other half",
+    "labels": "precision@100 of the documents of val",
+}
+
 EXAMPLES = (
     "snuh tune tickets.jsonl --bits 32",
     "snuh tune reuters --bits 16 --trials 50 --minutes 60 --out reuters16.json",
@@ -86,12 +91,11 @@ def tune(
     check_features(hasher, documents)
     with display() as shown:
         rows = read_rows(documents, hasher.features, on_progress=shown)
-    docs = rows.train.X.shape[0]
-    grid = make_grid(method, bits=bits, seed=seed, fixed=hasher.parameters, docs=docs)
     task = Task(rows, method, bits=bits, seed=seed, select=by, fixed=hasher.parameters)
+    grid = make_grid(method, bits=bits, seed=seed, fixed=hasher.parameters, docs=task.documents)
     subject = {
         **task.facts(),
-        "epoch_by": "reach" if by == "label-free" else by,
+        "score": SCORES[by],
         "set": hasher.parameters,
         "features": hasher.features,
         "values": grid.values,
@@ -173,23 +177,19 @@ def _write(path: Path, summary: dict[str, Any]) -> None:
 
 
 def _print(summary: dict[str, Any], source: str, *, as_json: bool) -> None:
-    from snuh.cli.output import SCORE, duration, print_facts, print_json, print_steps
+    from snuh.cli.output import duration, print_facts, print_json, print_steps
     from snuh.cli.trials import assignments
 
     if as_json:
         print_json(summary)
         return
-    measures = {
-        "label-free": SCORE,
-        "labels": "precision@100 of the documents of val",
-    }
     ends = f"{summary['trials']}, {summary['given_up']} given up, {summary['failed']} failed"
     facts = [
         ("settings", summary["settings"]),
         ("study", summary["study"]),
         ("method", f"{summary['method']}, {summary['bits']} bits, seed {summary['seed']}"),
         ("trials", f"{ends}, {duration(summary['seconds'])}"),
-        ("score", f"{summary['score']:.4f} ({measures[summary['select']]})"),
+        ("score", f"{summary['score']:.4f} ({SCORES[summary['select']]})"),
         ("defaults", _gain(summary)),
         ("best", assignments(summary["parameters"])),
     ]

@@ -14,8 +14,8 @@ For the last three each held-out document is torn in two, word by word:
 - `halves`: the share of first halves whose second half is within the nearest hundredth of all second halves.
 - `unseen`: the overlap of what the first half's code finds with what is nearest to the second half, by its
   words. This is what chooses the epoch in training (`methods.selection`).
-- `reach`: the share of what short walks along a neighbour graph reach from there. This is what chooses
-  settings (`reach`).
+- `reach`: how much of what the first half's code finds is where short walks along a neighbour graph lead
+  from there. This is what chooses settings (`reach`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from snuh.methods.lsa import fit_lsa
 from snuh.methods.selection import (
     DATABASE,
     QUERIES,
-    TOP,
     HeldOutScore,
     nearest_share,
     sample_rows,
     similarity,
+    top_of,
     torn_rows,
 )
 
@@ -58,7 +58,7 @@ class CandidateScores:
         lsa = fit_lsa(self._database, dims=LSA_DIMS, seed=0)
         self._words: Floats = (self._queries @ self._database.T).toarray()
         self._both = similarity(self._queries, self._database, lsa)
-        self._top = max(1, min(TOP, self._database.shape[0] // 10))
+        self._top = top_of(self._database.shape[0])
         self._nearest = nearest_share(-self._both, self._top)
         self._reach = ReachScore(X, X_held)
         self._unseen = HeldOutScore(self._database, self._queries, lsa, rng=np.random.default_rng(0))

@@ -55,7 +55,7 @@ def commit() -> str | None:
         changes = _git("diff", "--quiet", "HEAD", "--", ".", f":(exclude){RESULTS}", cwd=root)
     except FileNotFoundError:  # no git on this machine
         return None
-    if head.returncode:  # nothing is committed yet
+    if head.returncode:  # git does not say, as where nothing is committed yet
         return None
     return head.stdout.strip() + ("-dirty" if changes.returncode else "")
 

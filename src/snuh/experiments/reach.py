@@ -4,8 +4,8 @@ Held-out documents are torn in two, word by word, as for the score that chooses 
 (`methods.selection`). That one asks for the 100 documents nearest to the second half, which is narrower than
 a topic: it likes codes that keep more words than labels reward. Here, walks of two steps start from the
 documents nearest to the second half and go along the neighbour graph of the training documents; the score
-is the share, among the 100 nearest by code to the first half, of the 300 that walks reach most often. The
-graph takes seconds, which pay between fits. `snuh reproduce score` compares it with others.
+is the share of the 100 nearest by code to the first half that are among the 300 that walks reach most often.
+The graph takes seconds, which pay between fits. `snuh reproduce score` compares it with others.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ class ReachScore(FoundScore):
         database = sample_rows(unit_rows(check_matrix(X)), DATABASE, rng)
         queries, unseen = torn_rows(sample_rows(unit_rows(check_matrix(X_held)), QUERIES, rng), rng)
         lsa = fit_lsa(database, dims=LSA_DIMS, seed=seed)
-        k = BY_SIZE["neighbors"].at(database.shape[0])
+        docs = database.shape[0]
+        k = min(docs, BY_SIZE["neighbors"].at(docs))
         beside = [DensePart(lsa.unit_values(database), 0.5)]
         graph = nearest_neighbors(database, k=k, beside=beside, rng=rng).adjacency()
         near = nearest_share(-similarity(unseen, database, lsa), k) / np.float32(k)
-        top = top_of(database.shape[0])
-        wanted = nearest_share(-reached(graph, near, steps=STEPS), WIDTH * top)
+        top = top_of(docs)
+        wanted = nearest_share(-reached(graph, near, steps=STEPS), min(docs, WIDTH * top))
         super().__init__(database, queries, wanted, top=top)
 
 

@@ -17,10 +17,10 @@ from snuh.methods.sizes import usual
 
 def sweep(parameter: str, values: tuple[float, ...]) -> Target:
     """Return the target of a parameter; it has the parameter's name."""
-    usual = Choice(
+    whole = Choice(
         corpora=("ng20", "reuters", "tmc"), methods=("snuh",), bits=(64,), seeds=(0, 1, 2), values=values
     )
-    quick = replace(usual, corpora=("ng20",), seeds=(0,), values=values[::2])
+    quick = replace(whole, corpora=("ng20",), seeds=(0,), values=values[::2])
 
     def variants(choice: Choice) -> list[Variant]:
         return _variants(parameter, choice)
@@ -28,7 +28,7 @@ def sweep(parameter: str, values: tuple[float, ...]) -> Target:
     def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
         return _table(parameter, choice, variants, rows)
 
-    return Target(parameter, usual, quick, variants, table)
+    return Target(parameter, whole, quick, variants, table)
 
 
 def _variants(parameter: str, choice: Choice) -> list[Variant]:

@@ -85,7 +85,7 @@ class TreeHasher(GradientHasher):
         """What the method adds to the paper's graph and objective."""
 
     def _check_size(self, docs: int) -> None:
-        # With fewer documents than the usual neighbours there is nothing to learn, even from fewer of them.
+        # Fewer documents than the usual neighbours are no corpus: fewer neighbours have to be asked for.
         check_neighbors(BY_SIZE["neighbors"].most if self.neighbors is None else self.neighbors, docs)
 
     def _objective(self, start: Start) -> TreeObjective:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from snuh.encoder import Encoder
 from snuh.experiments.labels import LabelScore
 from snuh.experiments.reach import ReachScore
 from snuh.experiments.run import Select
 from snuh.features import check_matrix
 from snuh.methods import make
-from snuh.methods.result import FailedFitError, check_whole
+from snuh.methods.result import FailedFitError, Score, check_whole
 from snuh.progress import OnProgress
 from snuh.tuning.rows import Rows
 
@@ -33,11 +35,20 @@ class Task:
         self.rows, self.method, self.bits, self.seed, self.select = rows, method, bits, seed, select
         self.fixed = dict(fixed)
         self._train, self._held = _split(rows, seed)
-        self._score = (
-            LabelScore(*rows.labelled())
-            if select == "labels"
-            else ReachScore(self._train, self._held, seed=seed)
-        )
+        if select == "labels":
+            rows.labelled()
+
+    @property
+    def documents(self) -> int:
+        """How many documents a trial learns from."""
+        return int(self._train.shape[0])
+
+    @cached_property
+    def score(self) -> Callable[[Encoder], Score]:
+        """What every trial is measured by, made when the first one is."""
+        if self.select == "labels":
+            return LabelScore(*self.rows.labelled())
+        return ReachScore(self._train, self._held, seed=self.seed)
 
     def facts(self) -> dict[str, Any]:
         """Return what decides about a score beside the parameters that are tried."""
@@ -60,7 +71,7 @@ class Task:
             from snuh.methods.estimator import DeadCodesWarning
 
             warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails, with the reason
-            estimator.fit(self._train, X_val=self._held, score=self._score, on_progress=on_progress)
+            estimator.fit(self._train, X_val=self._held, score=self.score, on_progress=on_progress)
         training = estimator.training_
         check_whole(training["stopped"])
         if not training["alive"]:
