@@ -43,7 +43,7 @@ class Start:
 class GradientHasher(HashingEstimator):
     """Base of the methods that minimise an `Objective` with the loop of `training`."""
 
-    batch_size: int | None = None  # documents in a step; None: 128, fewer below 1,280 documents
+    batch_size: int | None = 128  # documents in a step; None, where a method takes it: by the documents
     learning_rate: float | None = None  # of Adam, at the start; None: by the length of the codes
     decay: bool = True  # learning rate falls linearly to 0 over the epochs
     epochs: int | None = None  # at most; None: the method's usual number of steps, from 12 to 200 epochs
@@ -54,7 +54,7 @@ class GradientHasher(HashingEstimator):
     by_bits: ClassVar[Mapping[str, Mapping[int, float]]]  # where a parameter is None; between them by log2
     limits: ClassVar[Mapping[str, Limit]] = {
         **HashingEstimator.limits,
-        "batch_size": Limit(above=0, whole=True, optional=True),
+        "batch_size": Limit(above=0, whole=True),
         "learning_rate": Limit(above=0, optional=True),
         "epochs": Limit(above=0, whole=True, optional=True),
         "patience": Limit(above=0, whole=True),

@@ -1,4 +1,4 @@
-"""Parameters that go by the number of documents where they are not given; nothing here needs PyTorch.
+"""Parameters of the tree methods that go by the number of documents where not given; without PyTorch.
 
 On some hundreds of documents twenty neighbours are a good part of the corpus, and few of them are about the
 same thing; and batches of a hundred leave too few steps before the divergences outweigh what the decoder has

@@ -40,6 +40,7 @@ class Additions:
 class TreeHasher(GradientHasher):
     """Base of the methods whose documents are correlated along forests of a neighbour graph."""
 
+    batch_size: int | None = None  # documents in a step; None: 128, fewer below 1,280 documents
     neighbors: int | None = None  # K, in the graph; None: 20, fewer below 2,000 documents
     graph: Search = "auto"  # how they are searched for; "auto": "exact" or, for many, "approximate"
     trees: int = 20  # M, spanning forests
@@ -59,6 +60,7 @@ class TreeHasher(GradientHasher):
 
     limits: ClassVar[Mapping[str, Limit]] = {
         **GradientHasher.limits,
+        "batch_size": Limit(above=0, whole=True, optional=True),
         "neighbors": Limit(above=0, whole=True, optional=True),
         "trees": Limit(above=0, whole=True),
         "alpha": Limit(above=0),
