@@ -20,10 +20,11 @@ FIRST = (
     "tests/collection/",
 )
 
-# Those that start servers, browsers or clusters: "make quick" leaves them out.
+# Those that start servers, browsers, clusters or one command after another: "make quick" leaves them out.
 SLOW = (
     "tests/spark/",
     "tests/browser/",
+    "tests/cli/test_processes",
     "tests/collection/test_milvus_contract",
     "tests/collection/test_postgres",
     "tests/server/",
