@@ -39,9 +39,8 @@ WIDTH = 3  # times as many documents are wanted as looked at
 class ReachScore(FoundScore):
     """Scores encoders of one corpus: those of all methods and settings compare."""
 
-    def __init__(
-        self, X: Any, X_held: Any, *, seed: int = 0
-    ) -> None:  # anything scikit-learn takes as a matrix
+    # X and X_held: anything scikit-learn takes as a matrix.
+    def __init__(self, X: Any, X_held: Any, *, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         database = sample_rows(unit_rows(check_matrix(X)), DATABASE, rng)
         queries, unseen = torn_rows(sample_rows(unit_rows(check_matrix(X_held)), QUERIES, rng), rng)
