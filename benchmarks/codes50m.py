@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-import snuh.index
+import snuh.index.flat
 from benchmarks.machine import facts
 from benchmarks.search import clustered_codes
-from snuh.clusters import Clusters
-from snuh.clusters.recall import choose_probes
 from snuh.index import scan
+from snuh.index.ivf import Clusters, choose_probes
 
 BITS, K, WANTED, SAMPLE = 64, 100, 0.99, 50
 
@@ -38,7 +37,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--threads", type=int, default=1)
     chosen = parser.parse_args()
-    snuh.index.usable_processors = lambda: chosen.threads
+    snuh.index.flat.usable_processors = lambda: chosen.threads
     result: dict[str, Any] = {"bits": BITS, "k": K, "threads": chosen.threads}
     made, codes = timed(lambda: clustered_codes(chosen.rows))
     note(result, "codes", {"rows": len(codes), "megabytes": codes.nbytes >> 20, "making": made})

@@ -38,7 +38,7 @@ from benchmarks.machine import facts
 from benchmarks.planted import World, plant
 from snuh import load
 from snuh.codes import unpack
-from snuh.duplicates import find_duplicates, usual_radius
+from snuh.dedup import find_duplicates, usual_radius
 
 PERMUTATIONS = 128
 OUR_SETTINGS = [(m, t) for m in ("cosine", "overlap") for t in (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)]

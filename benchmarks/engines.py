@@ -25,8 +25,7 @@ from benchmarks.alternating import median_seconds
 from benchmarks.collection import clustered_codes, document, random_model
 from benchmarks.machine import facts
 from snuh.collection import Collection
-from snuh.collection.addresses import module_of
-from snuh.collection.backend import NewDocument
+from snuh.collection.backend import NewDocument, module_of
 
 K, BATCH = 10, 5_000
 SOME, RARE = "kind = 3", "number < 200"

@@ -24,10 +24,10 @@ from benchmarks.alternating import median_seconds
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.graph import nearest_neighbors
-from snuh.methods.adam import Adam
-from snuh.methods.training import Objective
-from snuh.methods.tree_objective import Edges, TreeObjective, TreeSettings
-from snuh.trees import sample_edges
+from snuh.graph.forests import sample_edges
+from snuh.training.adam import Adam
+from snuh.training.gradient import Objective
+from snuh.training.tree_objective import Edges, TreeObjective, TreeSettings
 
 BATCH, CLIP, RATE, DENSE_STEPS = 128, 10.0, 1e-3, 10
 

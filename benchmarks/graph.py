@@ -21,7 +21,7 @@ from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.features import TfidfFeatures
 from snuh.graph import DensePart, nearest_neighbors
-from snuh.methods.lsa import fit_lsa
+from snuh.training.spectral import fit_lsa
 
 K, THREADS, BLOCK = 15, 2, 4096
 

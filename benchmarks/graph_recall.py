@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.graph import training_rows
 from benchmarks.machine import facts
 from snuh.graph import DensePart, Search, nearest_neighbors
-from snuh.methods.lsa import fit_lsa
+from snuh.training.spectral import fit_lsa
 
 SEARCHES: tuple[Search, ...] = ("approximate", "exact")
 

@@ -16,8 +16,8 @@ from scipy import sparse
 import snuh
 from benchmarks.machine import facts
 from snuh.features import TfidfFeatures
-from snuh.methods.lsa import fit_lsa
 from snuh.spark.neighbors import GROUP_SIZE, Similarity, find_centers
+from snuh.training.spectral import fit_lsa
 
 SAMPLE, NEIGHBORS = 300, 20
 

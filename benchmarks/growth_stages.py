@@ -16,11 +16,11 @@ import numpy as np
 from scipy import sparse
 
 import snuh
-from snuh.clusters import Clusters
 from snuh.corpus import open_source
 from snuh.features import TfidfFeatures
 from snuh.graph import DensePart, Neighbors, nearest_neighbors
 from snuh.index import scan
+from snuh.index.ivf import Clusters
 from snuh.model import Model
 
 NEIGHBORS, BITS, QUERIES, TOP = 20, 64, 200, 100
@@ -55,7 +55,7 @@ def features(folder: Path) -> Run:
 
 
 def lsa(folder: Path) -> Run:
-    from snuh.methods.lsa import fit_lsa
+    from snuh.training.spectral import fit_lsa
 
     X = rows(folder)
 
@@ -104,11 +104,11 @@ def epoch(folder: Path) -> Run:
 
     from benchmarks.epoch import one_epoch, own_adam
     from snuh.methods import make
-    from snuh.methods.estimator import TrainingData
-    from snuh.methods.gradient import Start
-    from snuh.methods.lsa import LSA
-    from snuh.methods.sharing import Share
-    from snuh.methods.tree_objective import Edges
+    from snuh.training.distributed import Share
+    from snuh.training.estimator import TrainingData
+    from snuh.training.gradient import Start
+    from snuh.training.spectral import LSA
+    from snuh.training.tree_objective import Edges
 
     X, directions = rows(folder), np.load(folder / "lsa.npz")["directions"]
     share: Any = Share(np.arange(X.shape[0]), Edges(**np.load(folder / "edges.npz")), team=None)

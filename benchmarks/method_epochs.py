@@ -18,7 +18,7 @@ from benchmarks.epoch import one_epoch, own_adam
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.methods import METHODS, make
-from snuh.methods.gradient import Start
+from snuh.training.gradient import Start
 
 
 def main() -> None:

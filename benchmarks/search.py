@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 from usearch.index import search as usearch_exact
 
-import snuh.index
+import snuh.index.flat
 from benchmarks.machine import facts
-from snuh.clusters import Clusters, choose_probes
 from snuh.index import scan, scan_many
+from snuh.index.ivf import Clusters, choose_probes
 
 Codes = NDArray[np.uint8]
 Run = Callable[[], Any]
@@ -182,7 +182,7 @@ def without_a_copy(queries: Codes, codes: Codes, threads: int) -> Run:
 
 def with_snuh(queries: Codes, codes: Codes, threads: int, **options: Any) -> Run:
     def run() -> Any:
-        snuh.index.usable_processors = lambda: threads
+        snuh.index.flat.usable_processors = lambda: threads
         return scan_many(queries, codes, k=K, **options)
 
     return run
@@ -220,7 +220,7 @@ def exact_against_others(codes: Codes, *, rounds: int = 3) -> dict[str, Any]:
 
 def clusters_against_faiss(codes: Codes) -> dict[str, Any]:
     """One thread for a query, both for building; each side reads as many lists as the wanted recall takes."""
-    snuh.index.usable_processors = lambda: 2
+    snuh.index.flat.usable_processors = lambda: 2
     start = time.perf_counter()
     clusters = Clusters.build(codes)
     built = time.perf_counter() - start
@@ -240,7 +240,7 @@ def clusters_against_faiss(codes: Codes) -> dict[str, Any]:
     faiss.omp_set_num_threads(1)
     faiss_recall = search_until(inverted, queries, [found.distances[-1] for found in exact])
 
-    snuh.index.usable_processors = lambda: 1
+    snuh.index.flat.usable_processors = lambda: 1
     waiting = {name: iter(np.concatenate([queries[:1], queries])) for name in ("snuh", "faiss", "all rows")}
     contenders: dict[str, Run] = {
         "snuh": lambda: clusters.search(next(waiting["snuh"]), codes, k=K, probes=probes),

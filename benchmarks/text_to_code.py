@@ -28,8 +28,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from snuh.encoder import Encoder, Layer
 from snuh.features import TfidfFeatures
-from snuh.features.counts import TermReader, weigh
-from snuh.features.words import DEFAULT_PATTERN, word_splitter
+from snuh.features.vocabulary import DEFAULT_PATTERN, word_splitter
+from snuh.features.weighting import TermReader, weigh
 
 BITS = 64
 

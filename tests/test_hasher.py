@@ -103,7 +103,7 @@ def test_encoding_before_fitting_says_what_to_do() -> None:
 def test_training_without_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    for name in [name for name in sys.modules if name.startswith("snuh.methods.")]:
+    for name in [name for name in sys.modules if name.startswith(("snuh.methods.", "snuh.training."))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r'training needs PyTorch: pip install "snuh\[train\]"'):

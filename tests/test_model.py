@@ -16,8 +16,8 @@ from snuh.codes import unpack
 from snuh.encoder import Encoder, Layer
 from snuh.errors import InputError, ModelError
 from snuh.features import TfidfFeatures
+from snuh.io import load_arrays, save_arrays, sha256
 from snuh.model import Model, load
-from snuh.storage import load_arrays, save_arrays, sha256
 
 TEXTS = [
     "the harbour froze and the ships waited",

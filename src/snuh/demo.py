@@ -15,10 +15,10 @@ from snuh.encoding import EncodedBatch, encode_source
 from snuh.errors import InputError
 from snuh.evaluation import evaluate_splits
 from snuh.hasher import TextHasher
+from snuh.io import atomic_write, check_replaceable
 from snuh.metrics import HEADLINE_CUTOFF
 from snuh.model import Model, load
 from snuh.search import Hit, UnknownWordsError, encode_query, nearest_hits
-from snuh.storage import atomic_write, check_replaceable
 
 MODEL_FOLDER, CORPUS_FILE, COLLECTION_FOLDER = "model", "docstrings.jsonl", "docstrings"
 QUERIES = (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from snuh.codes import check_bits, pack
 from snuh.errors import InputError
-from snuh.features.matrix import unit_rows
+from snuh.features.weighting import unit_rows
 
 Activation = Literal["identity", "relu", "tanh", "sigmoid", "cos"]
 Floats: TypeAlias = NDArray[np.float32]

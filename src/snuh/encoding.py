@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.corpus import Document, MatrixSource, TextSource
-from snuh.corpus.document import Progress
+from snuh.corpus.document import FractionCallback
 from snuh.errors import InputError
 from snuh.model import Model
 
@@ -32,7 +32,7 @@ class EncodedBatch:
 
 
 def encode_source(
-    model: Model, source: TextSource | MatrixSource, *, progress: Progress | None = None
+    model: Model, source: TextSource | MatrixSource, *, progress: FractionCallback | None = None
 ) -> Iterator[EncodedBatch]:
     """Yield the documents in order with their codes; those of a matrix have no text."""
     if progress is not None:
@@ -56,7 +56,9 @@ def encode_documents(model: Model, documents: Iterable[Document]) -> Iterator[En
         yield EncodedBatch(batch, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
 
-def _encode_matrix(model: Model, source: MatrixSource, progress: Progress | None) -> Iterator[EncodedBatch]:
+def _encode_matrix(
+    model: Model, source: MatrixSource, progress: FractionCallback | None
+) -> Iterator[EncodedBatch]:
     if model.features is not None:
         raise InputError(f"this model takes texts, {source.name} holds feature rows: it was trained on texts")
     if source.features != model.encoder.inputs:

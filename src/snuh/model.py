@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from snuh.encoder import Encoder, Rows
 from snuh.errors import InputError, ModelError, SnuhError
 from snuh.features import TfidfFeatures
-from snuh.features.batches import text_batches
-from snuh.storage import (
+from snuh.features.tfidf import text_batches
+from snuh.io import (
     DECODER_FILE,
     ENCODER_FILE,
     MANIFEST_FILE,

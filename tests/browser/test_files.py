@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from snuh.server.static import PAGE_FILES
+from snuh.server.app import PAGE_FILES
 from tests.server.serving import ROOT
 
 PAGE = ROOT / "src/snuh/server/page"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import snuh
-from snuh.cli import learning
+from snuh.cli import training
 from tests.cli.running import environment, run, run_process
 from tests.cli.test_bad_input import assert_refused
 from tests.worlds import planted_topics, write_jsonl
@@ -171,7 +171,7 @@ def test_a_matrix_is_no_source_of_texts(collection: Path, tmp_path: Path) -> Non
 def test_a_model_is_kept_where_another_took_the_place_while_it_was_learnt(
     world: Path, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn = learning.learn
+    learn = training.learn
 
     def while_another_creates(*given: Any, save: Callable[[], None]) -> snuh.Model:
         def save_late() -> None:
@@ -180,7 +180,7 @@ def test_a_model_is_kept_where_another_took_the_place_while_it_was_learnt(
 
         return learn(*given, save=save_late)
 
-    monkeypatch.setattr(learning, "learn", while_another_creates)
+    monkeypatch.setattr(training, "learn", while_another_creates)
     ran = run("create", tmp_path / "c", "--from", world, "--method", "itq", "--bits", 16)
     assert_refused(ran, r"is a collection already.*the model that was learnt is kept: use --model \S+")
     kept = Path(ran.stderr.split("--model ")[1].strip())

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import snuh
-from snuh.cli.config import Config, read_config, write_config
-from snuh.cli.learning import make_hasher
+from snuh.cli.training import Config, make_hasher, read_config, write_config
 from snuh.errors import InputError
 from tests.cli.running import run
 

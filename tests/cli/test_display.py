@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from snuh.cli.display import Lines, describe_epoch
+from snuh.cli.output import Lines, describe_epoch
 from snuh.progress import EpochReport, Progress
 from tests.cli.running import environment
 

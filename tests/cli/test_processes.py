@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import snuh
-from snuh.cli.learning import learn
+from snuh.cli.training import learn
 from snuh.corpus import MatrixSource, TextSource
 from snuh.hasher import TextHasher
 from snuh.progress import OnProgress

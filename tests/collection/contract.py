@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from snuh.collection import Added, Collection, check_free, is_collection
-from snuh.collection.copying import copy_collection
+from snuh.collection.copy import copy_collection
 from snuh.corpus import Document
 from snuh.dedup import deduplicate
 from snuh.errors import InputError, UnknownDocumentError

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from snuh.collection import Collection
-from snuh.collection.local.connection import Connection
+from snuh.collection.local.sqlite import Connection
 from snuh.collection.local.store import STORE_FILE
 from tests.collection.worlds import toy_model
 

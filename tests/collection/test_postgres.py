@@ -24,14 +24,14 @@ import psycopg
 import pytest
 
 from snuh import encoding
-from snuh.addresses import shown
 from snuh.collection import Added, Collection, check_free, is_collection
 from snuh.collection.backend import Backend, LostConnectionError, NewDocument
-from snuh.collection.copying import copy_collection
-from snuh.collection.postgres import connections
-from snuh.collection.postgres.errors import of_error
+from snuh.collection.copy import copy_collection
+from snuh.collection.postgres import connection
+from snuh.collection.postgres.connection import of_error
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, ModelError, SnuhError
+from snuh.urls import shown
 from tests.cli.running import environment, run
 from tests.collection.engines import Postgres, postgres
 from tests.collection.postgres_server import PASSWORD, SECONDS, free_port
@@ -174,11 +174,11 @@ def test_a_secret_in_a_wrong_name_is_not_told() -> None:
 
 def test_an_old_server_is_refused() -> None:
     for version in (130_000, 180_004):
-        connections.check_version(version, name="x")
+        connection.check_version(version, name="x")
     with pytest.raises(
         CollectionError, match=r"x: expected PostgreSQL 13 or newer, got 12: update the server"
     ):
-        connections.check_version(120_022, name="x")
+        connection.check_version(120_022, name="x")
 
 
 def test_a_server_that_takes_a_connection_and_says_nothing_is_given_up() -> None:
@@ -449,7 +449,7 @@ def test_others_search_while_an_index_waits_for_a_reader(engine: Postgres, addre
     with Collection(address) as opened, Collection(address) as reader:
         opened.make_lists(k=3)
         making = threading.Thread(target=opened.make_lists)
-        with reader._backend.reading(), patch.object(connections, "READING_SECONDS", 10):
+        with reader._backend.reading(), patch.object(connection, "READING_SECONDS", 10):
             assert len(reader.search("ship", k=3)) == 3  # holds on to the index
             making.start()
             _wait_until(engine, "query LIKE 'DROP INDEX%' AND wait_event_type = 'Lock'")
@@ -549,7 +549,7 @@ def test_writers_in_each_others_way_are_told_apart_from_a_lost_connection(kind: 
 
 
 def test_a_statement_that_takes_too_long_is_given_up(address: str) -> None:
-    with patch.object(connections, "READING_SECONDS", 0.1), Collection(address) as opened:
+    with patch.object(connection, "READING_SECONDS", 0.1), Collection(address) as opened:
         backend: Any = opened._backend
         said = refused(lambda: backend._value("SELECT pg_sleep(60)"))
         assert "it took too long and was given up" in said
@@ -559,8 +559,8 @@ def test_a_statement_that_takes_too_long_is_given_up(address: str) -> None:
 def test_a_thread_that_gets_no_connection_says_so(address: str) -> None:
     said: list[str] = []
     with (
-        patch.object(connections, "MOST_CONNECTIONS", 1),
-        patch.object(connections, "RECONNECTING_SECONDS", 0.1),
+        patch.object(connection, "MOST_CONNECTIONS", 1),
+        patch.object(connection, "RECONNECTING_SECONDS", 0.1),
         Collection(address) as opened,
     ):
         other = threading.Thread(target=lambda: said.append(refused(opened.version)))
@@ -697,7 +697,7 @@ def test_a_write_that_is_cut_at_its_end_is_made_once(engine: Postgres, address: 
 def test_a_connection_lost_in_a_copy_is_told_once(engine: Postgres, address: str) -> None:
     code = (
         "import sys, psycopg\n"
-        "from snuh.collection.copying import copy_collection\n"
+        "from snuh.collection.copy import copy_collection\n"
         "from snuh.errors import CollectionError\n"
         "def cut(_):\n"
         "    with psycopg.connect(sys.argv[3]) as connection:\n"
@@ -755,7 +755,7 @@ def test_a_server_killed_in_the_middle_of_an_ingest_holds_each_document_once_aft
             yield one
 
     with Collection.create(fresh, toy_model()) as opened, patch.object(encoding, "BATCH_DOCUMENTS", 5_000):
-        with patch.object(connections, "RECONNECTING_SECONDS", 1.0), Collection(fresh) as impatient:
+        with patch.object(connection, "RECONNECTING_SECONDS", 1.0), Collection(fresh) as impatient:
             said = refused(lambda: impatient.add(given()))
         assert "cannot connect" in said and "documents were added" in said
         engine.server.start()
@@ -776,7 +776,7 @@ def test_a_copy_whose_process_is_killed_leaves_nothing_behind(
 ) -> None:
     target = engine.fresh()
     code = (
-        "import os, signal, sys; from snuh.collection.copying import copy_collection\n"
+        "import os, signal, sys; from snuh.collection.copy import copy_collection\n"
         "copy_collection(*sys.argv[1:], progress=lambda _: os.kill(os.getpid(), signal.SIGKILL))"
     )
     for there in (target, str(tmp_path / "copy")):

@@ -18,7 +18,7 @@ import numpy as np
 
 from snuh import encoding
 from snuh.collection import Collection
-from snuh.collection.local import table
+from snuh.collection.local import code_table
 from snuh.corpus import Document
 from snuh.encoder import Encoder, Layer
 from snuh.features import TfidfFeatures
@@ -55,8 +55,8 @@ def documents(count: int, **metadata: Any) -> list[Document]:
 def tiny_thresholds(*, changes: int = 3, batch: int = 4) -> Iterator[None]:
     """Write the code file every few changes, and documents a few at a time."""
     with (
-        patch.object(table, "FEWEST_CHANGES", changes),
-        patch.object(table, "CHANGED_SHARE", 0.0),
+        patch.object(code_table, "FEWEST_CHANGES", changes),
+        patch.object(code_table, "CHANGED_SHARE", 0.0),
         patch.object(encoding, "BATCH_DOCUMENTS", batch),
     ):
         yield

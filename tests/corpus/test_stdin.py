@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from snuh.corpus import Document, open_source
-from snuh.corpus.record import FieldNames
-from snuh.corpus.stdin import StdinSource
+from snuh.corpus.document import FieldNames
+from snuh.corpus.text_files import StdinSource
 from snuh.errors import InputError
 
 

@@ -15,7 +15,7 @@ import typer.main
 
 import snuh
 from snuh.cli.app import app
-from snuh.corpus.record import SPLIT_NAMES
+from snuh.corpus.document import SPLIT_NAMES
 from snuh.corpus.source import SUFFIXES
 from snuh.features import TfidfFeatures
 from snuh.methods import METHODS

@@ -18,8 +18,8 @@ from snuh.experiments.corpora import Corpus, read_corpus
 from snuh.experiments.reach import ReachScore
 from snuh.features import check_matrix, unit_rows
 from snuh.methods import make
-from snuh.methods.lsa import fit_lsa
-from snuh.methods.selection import HeldOutScore, nearest_share
+from snuh.training.spectral import fit_lsa
+from snuh.training.validation_score import HeldOutScore, nearest_share
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from snuh.experiments.corpora import Corpora, Corpus, locate, read_corpus
 from snuh.experiments.labels import LabelScore
 from snuh.experiments.measure import check_runs, measure
 from snuh.methods import make
-from snuh.methods.training import DivergedError
 from snuh.metrics import precision_at_k
 from snuh.progress import Progress
+from snuh.training.gradient import DivergedError
 from tests.experiments.worlds import TINY, tiny_run, write_corpus
 
 

@@ -11,9 +11,9 @@ from scipy import sparse
 from snuh.encoder import Encoder, Layer
 from snuh.experiments.reach import ReachScore, reached
 from snuh.graph import DensePart, nearest_neighbors
-from snuh.methods.lsa import fit_lsa
-from snuh.methods.selection import nearest_share, similarity, torn_rows
-from tests.methods.test_selection import random_rows
+from snuh.training.spectral import fit_lsa
+from snuh.training.validation_score import nearest_share, similarity, torn_rows
+from tests.training.test_validation_score import random_rows
 
 
 def test_walks_end_where_all_their_ways_lead() -> None:

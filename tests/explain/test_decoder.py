@@ -14,10 +14,10 @@ from snuh import model as model_module
 from snuh.encoder import Encoder, Layer
 from snuh.errors import InputError, ModelError
 from snuh.features import TfidfFeatures
+from snuh.io import save_arrays, sha256
 from snuh.methods import make
 from snuh.model import Model, load
 from snuh.progress import Progress
-from snuh.storage import save_arrays, sha256
 from tests.worlds import planted_topics
 
 TEXTS = ["ships left the harbour", "the market closed", "ships at the market"]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from snuh.explain import term_spans
 from snuh.features import TfidfFeatures
-from snuh.features.scanner import TermScanner
-from snuh.features.words import DEFAULT_PATTERN, word_splitter
+from snuh.features.tokenizer_numba import TermScanner
+from snuh.features.vocabulary import DEFAULT_PATTERN, word_splitter
 
 # Letters whose small form is longer (İ), depends on what follows (Σ), or stands alone (ß); marks that are no
 # word characters (U+0307), scripts without case, digits, underscores, things beyond the first plane, spaces.

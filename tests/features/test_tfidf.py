@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from snuh.errors import InputError, ModelError
-from snuh.features import TfidfFeatures, batches
-from snuh.features.words import WordCounts
+from snuh.features import TfidfFeatures, tfidf
+from snuh.features.vocabulary import WordCounts
 
 TEXTS = ["red apple pie", "green apple tart", "red wine", "", "green tea and red tea"]
 
@@ -33,7 +33,7 @@ def test_no_texts_give_no_rows() -> None:
 
 
 def test_texts_are_streamed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH_TEXTS", 2)
+    monkeypatch.setattr(tfidf, "BATCH_TEXTS", 2)
     whole = fitted().transform(TEXTS * 5)
     for threads in (1, 3):
         alive, most_alive = 0, 0
@@ -61,7 +61,7 @@ def test_texts_are_streamed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_do_not_depend_on_batches_or_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     features = fitted()
     expected = features.transform(TEXTS * 20, threads=1).toarray()
-    monkeypatch.setattr(batches, "BATCH_TEXTS", 3)
+    monkeypatch.setattr(tfidf, "BATCH_TEXTS", 3)
     np.testing.assert_array_equal(features.transform(iter(TEXTS * 20), threads=3).toarray(), expected)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from snuh.features import TfidfFeatures, tfidf
-from snuh.features.words import DEFAULT_PATTERN
+from snuh.features.vocabulary import DEFAULT_PATTERN
 
 MANY_LANGUAGES = [
     "今天天气很好,我们去公园散步。 今天 天气 很好",
@@ -54,7 +54,7 @@ def assert_same_rows(ours: Any, theirs: Any) -> None:
 @pytest.fixture(params=["python", "scanner"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Count with Python's own tools or with machine code, whatever the size of the input."""
-    import_module("snuh.features.scanner")  # once it is there, it is used for small inputs too
+    import_module("snuh.features.tokenizer_numba")  # once it is there, it is used for small inputs too
     if request.param == "python":
         monkeypatch.setattr(tfidf, "is_scanner_worthwhile", lambda characters: False)
     return str(request.param)
@@ -95,9 +95,9 @@ tricky = st.text(alphabet="abABzZ09_ .-\n\x00éÉßẞİıΣσςاًُ今天👍
 @settings(max_examples=150)
 @given(texts=st.lists(tricky | st.text(max_size=20), min_size=1, max_size=6), lowercase=st.booleans())
 def test_any_text_gives_the_rows_of_scikit_learn_both_ways(texts: list[str], lowercase: bool) -> None:
-    from snuh.features.counts import TermReader
-    from snuh.features.scanner import TermScanner
-    from snuh.features.words import word_splitter
+    from snuh.features.tokenizer_numba import TermScanner
+    from snuh.features.vocabulary import word_splitter
+    from snuh.features.weighting import TermReader
 
     texts = ["always here", *texts]
     ours, theirs = both(texts, lowercase=lowercase)

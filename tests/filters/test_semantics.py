@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from snuh.filters import Filter, SqlColumns, matches, parse, to_sql
 from snuh.filters.parser import MAX_NESTING
-from snuh.storage import dump_json
+from snuh.io import dump_json
 from tests.filters.worlds import THOROUGH, filters, records
 
 COLUMNS = SqlColumns(id="d.id", split="d.split", labels="d.labels", metadata="d.metadata")

@@ -7,7 +7,7 @@ import itertools
 import torch
 from torch import Tensor
 
-from snuh.methods.correlated_bits import draw_logits, log_probability
+from snuh.training.kl import draw_logits, log_probability
 
 STANDARD_ERRORS = 5.0  # chance of a false alarm below one in a million a comparison
 DOCS, BITS, RANK = 2, 3, 2

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from snuh.methods.divergences import (
+from snuh.training.kl import (
     bit_divergence,
     bit_entropy,
     fair_bit_divergence,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
+from snuh.training.kl import best_correlation, edge_divergence, node_divergence
 
 SAMPLES = 400_000
 STANDARD_ERRORS = 5.0  # chance of a false alarm below one in a million a comparison

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from snuh.methods.markov import best_prior, cross_entropy, window_probabilities
+from snuh.training.kl import best_prior, cross_entropy, window_probabilities
 
 DOCS = 7
 

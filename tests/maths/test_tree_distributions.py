@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import sparse
 
-from snuh.methods.gaussians import edge_divergence, node_divergence
-from snuh.trees import ForestSampler, merge_forests
+from snuh.graph.forests import ForestSampler, merge_forests
+from snuh.training.kl import edge_divergence, node_divergence
 from tests.maths.test_gaussians import gaussian_divergence
 
 DOCS = 7

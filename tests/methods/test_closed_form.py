@@ -14,12 +14,12 @@ from snuh.codes import hamming, unpack
 from snuh.errors import InputError
 from snuh.methods.itq import ITQ
 from snuh.methods.lsh import LSH
-from snuh.methods.principal import fit_principal, quantising_rotation
 from snuh.methods.sph import SpH, slowest_waves
 from snuh.methods.sth import STH
 from snuh.metrics import code_health, precision_at_k
 from snuh.progress import Progress
-from tests.contract.test_methods import planted_topics
+from snuh.training.spectral import fit_principal, quantising_rotation
+from tests.methods.test_contract import planted_topics
 
 EVERY = [LSH, ITQ, SpH, STH]
 

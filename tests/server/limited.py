@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from snuh.server.process import listen, run
+from snuh.server.run import listen, run
 from snuh.server.settings import Limits, Settings, named_folders
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from snuh.collection import Collection
-from snuh.server.protocol import HEAD_BYTES
+from snuh.server.run import HEAD_BYTES
 from tests.cli.running import run
 from tests.collection.worlds import fast_place
 from tests.server.conftest import fill

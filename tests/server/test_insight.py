@@ -13,7 +13,7 @@ import pytest
 
 from snuh.collection import Collection
 from snuh.model import Model
-from snuh.server.plane import place_codes
+from snuh.server.job_runner import place_codes
 from tests.collection.worlds import WORDS, document, toy_model
 from tests.server.serving import Server, serving
 

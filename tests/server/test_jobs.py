@@ -13,9 +13,9 @@ import pytest
 
 from snuh.collection import Collection
 from snuh.server import jobs as module
+from snuh.server.errors import Refusal
+from snuh.server.job_runner import EXIT_OTHER
 from snuh.server.jobs import Answered, Jobs
-from snuh.server.making import EXIT_OTHER
-from snuh.server.refusals import Refusal
 
 
 def answered(jobs: Jobs, collection: Collection, **options: object) -> Answered:

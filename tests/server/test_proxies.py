@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from snuh.errors import InputError
-from snuh.server.proxies import Proxies, Sender
+from snuh.server.middleware import Proxies, Sender
 from tests.cli.running import run
 from tests.collection.worlds import fast_place
 from tests.server.conftest import fill

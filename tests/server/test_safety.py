@@ -12,10 +12,9 @@ import httpx
 import pytest
 
 from snuh.errors import InputError
-from snuh.server.fields import describe_fields
-from snuh.server.rate import Rate
-from snuh.server.settings import Limits, Settings, is_loopback, named_folders
-from snuh.server.tokens import Tokens, find_tokens
+from snuh.server.middleware import Rate
+from snuh.server.routes.about import describe_fields
+from snuh.server.settings import Limits, Settings, Tokens, find_tokens, is_loopback, named_folders
 from tests.cli.running import environment, run
 from tests.collection.worlds import fast_place
 from tests.server.conftest import fill

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snuh.methods.sharing import share_of
+from snuh.training.distributed import share_of
 from tests.cli.running import run
 from tests.worlds import planted_topics, write_jsonl
 

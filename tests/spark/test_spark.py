@@ -27,7 +27,6 @@ import snuh
 from snuh.errors import InputError, SnuhError
 from snuh.features import TfidfFeatures
 from snuh.graph import nearest_neighbors
-from snuh.methods.lsa import fit_lsa
 from snuh.progress import OnProgress, Progress
 from snuh.spark import (
     add_to_collection,
@@ -45,6 +44,7 @@ from snuh.spark.listening import Listener
 from snuh.spark.neighbors import Similarity, group_neighbors
 from snuh.spark.rows import gather_rows
 from snuh.spark.vocabulary import fit_features
+from snuh.training.spectral import fit_lsa
 from tests.cli.running import environment, run
 from tests.collection.milvus_server import MilvusServer
 from tests.collection.postgres_server import PostgresServer

@@ -9,30 +9,19 @@ import typer
 
 import snuh
 from snuh.cli import (
-    add,
-    bits,
-    copy,
     create,
     dedup,
-    delete,
     demo,
     encode,
-    evaluate,
-    export,
     fit,
-    index,
-    info,
-    methods,
-    rehash,
-    report,
+    manage,
     reproduce,
     search,
     serve,
-    similar,
     spark,
     tune,
 )
-from snuh.cli.group import Command, CommandGroup
+from snuh.cli.base_command import Command, CommandGroup
 
 HELP = """Short binary codes for text documents, learnt from their words and their neighbours.
 
@@ -92,23 +81,23 @@ _register(START, "demo", demo.demo, demo.EXAMPLES)
 _register(COLLECTIONS, "create", create.create, create.EXAMPLES)
 _register(COLLECTIONS, "search", search.search, search.EXAMPLES)
 _register(COLLECTIONS, "serve", serve.serve, serve.EXAMPLES)
-_register(COLLECTIONS, "similar", similar.similar, similar.EXAMPLES)
-_register(COLLECTIONS, "add", add.add, add.EXAMPLES)
-_register(COLLECTIONS, "delete", delete.delete, delete.EXAMPLES)
+_register(COLLECTIONS, "similar", search.similar, search.SIMILAR_EXAMPLES)
+_register(COLLECTIONS, "add", create.add, create.ADD_EXAMPLES)
+_register(COLLECTIONS, "delete", manage.delete, manage.DELETE_EXAMPLES)
 _register(COLLECTIONS, "dedup", dedup.dedup, dedup.EXAMPLES)
-_register(COLLECTIONS, "export", export.export, export.EXAMPLES)
-_register(COLLECTIONS, "copy", copy.copy, copy.EXAMPLES)
-_register(COLLECTIONS, "rehash", rehash.rehash, rehash.EXAMPLES)
-_register(COLLECTIONS, "index", index.index, index.EXAMPLES)
-_register(COLLECTIONS, "info", info.info, info.EXAMPLES)
+_register(COLLECTIONS, "export", manage.export, manage.EXPORT_EXAMPLES)
+_register(COLLECTIONS, "copy", manage.copy, manage.COPY_EXAMPLES)
+_register(COLLECTIONS, "rehash", manage.rehash, manage.REHASH_EXAMPLES)
+_register(COLLECTIONS, "index", manage.index, manage.INDEX_EXAMPLES)
+_register(COLLECTIONS, "info", manage.info, manage.INFO_EXAMPLES)
 _register(CODES, "fit", fit.fit, fit.EXAMPLES)
 _register(CODES, "tune", tune.tune, tune.EXAMPLES)
 _register(CODES, "encode", encode.encode, encode.EXAMPLES)
-_register(CODES, "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
-_register(CODES, "bits", bits.bits, bits.EXAMPLES)
-_register(CODES, "methods", methods.methods, methods.EXAMPLES)
+_register(CODES, "evaluate", encode.evaluate, encode.EVALUATE_EXAMPLES)
+_register(CODES, "bits", fit.bits, fit.BITS_EXAMPLES)
+_register(CODES, "methods", fit.methods, fit.METHODS_EXAMPLES)
 _register(PAPER, "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
-_register(PAPER, "report", report.report, report.EXAMPLES)
+_register(PAPER, "report", reproduce.report, reproduce.REPORT_EXAMPLES)
 
 on_spark = typer.Typer(help=spark.HELP, no_args_is_help=True, rich_markup_mode="rich")
 _register(CLUSTER, "fit", spark.fit, spark.FIT_EXAMPLES, to=on_spark)

@@ -9,6 +9,7 @@ import typer
 
 from snuh.cli.options import (
     MAX_CHARACTERS,
+    CollectionAddress,
     IdField,
     Json,
     Length,
@@ -16,6 +17,7 @@ from snuh.cli.options import (
     Method,
     Seed,
     Settings,
+    Source,
     TextField,
 )
 
@@ -60,14 +62,13 @@ def create(
     """
     import time
 
-    from snuh.addresses import is_remote
-    from snuh.cli.filling import added_to_json, check_limit
-    from snuh.cli.learning import make_hasher
-    from snuh.cli.output import check_place, print_json
-    from snuh.cli.sources import LimitedSource, open_texts
+    from snuh.cli.ingest import added_to_json, check_limit
+    from snuh.cli.output import LimitedSource, check_place, open_texts, print_json
+    from snuh.cli.training import make_hasher
     from snuh.collection import Added, Collection, check_free
     from snuh.errors import InputError
     from snuh.model import load
+    from snuh.urls import is_remote
 
     started = time.perf_counter()
     check_free(collection)
@@ -117,11 +118,11 @@ def _learn(address: str, source: TextSource, hasher: TextHasher) -> dict[str, An
     import time
     from tempfile import mkdtemp
 
-    from snuh.addresses import shown
     from snuh.cli.fit import summarize
-    from snuh.cli.learning import learn
+    from snuh.cli.training import learn
     from snuh.collection import Collection
     from snuh.errors import CollectionError, SnuhError
+    from snuh.urls import shown
 
     def make() -> None:
         if hasher.model_ is None:
@@ -141,7 +142,7 @@ def _learn(address: str, source: TextSource, hasher: TextHasher) -> dict[str, An
 
 
 def _fill(collection: Collection, source: TextSource, max_characters: int) -> Added:
-    from snuh.cli.filling import fill
+    from snuh.cli.ingest import fill
     from snuh.errors import InputError, SnuhError
 
     try:
@@ -167,3 +168,47 @@ def _print_made(told: Mapping[str, Any]) -> None:
     )
     steps = [f'snuh search {folder} "what to look for"', f"snuh info {folder}"]
     print_steps(steps if told["inserted"] else [f"snuh add {folder} SOURCE"])
+
+
+# `snuh add`: documents into a collection.
+
+ADD_EXAMPLES = (
+    "snuh add tickets new.jsonl",
+    "cat new.jsonl | snuh add tickets -",
+    "snuh add tickets articles.csv --text-field body --id-field key",
+)
+
+
+def add(
+    collection: CollectionAddress,
+    source: Source,
+    text_field: TextField = "text",
+    id_field: IdField = "id",
+    max_characters: MaxCharacters = MAX_CHARACTERS,
+    as_json: Json = False,
+) -> None:
+    """Add documents to a collection; one whose id is already there is replaced, and keeps its place.
+
+    Documents are written in batches, and a batch that is written stays, also where a later one fails. Those
+    without any word that the model knows are kept, but searches do not find them.
+    """
+    import time
+
+    from snuh.cli.ingest import added_facts, added_to_json, check_limit, fill
+    from snuh.cli.output import open_texts, print_facts, print_json
+    from snuh.collection import Collection
+    from snuh.urls import shown
+
+    started = time.perf_counter()
+    check_limit(max_characters)
+    with Collection(collection) as opened:
+        documents = open_texts(source, text_field=text_field, id_field=id_field)
+        added = fill(opened, documents, max_characters=max_characters)
+        count = len(opened)
+    seconds = time.perf_counter() - started
+    if as_json:
+        told = {"collection": shown(collection), **added_to_json(added), "documents": count}
+        print_json(told | {"seconds": round(seconds, 3)})
+    else:
+        facts = [("collection", f"{shown(collection)}, now {count:,} documents"), *added_facts(added)]
+        print_facts([*facts, ("seconds", f"{seconds:.1f}")])

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from snuh.corpus import Document, TextSource
-    from snuh.dedup import Keep
-    from snuh.duplicates import Measure
+    from snuh.dedup import Keep, Measure
     from snuh.model import Model
 
 EXAMPLES = (
@@ -58,14 +57,19 @@ def dedup(
     Prints how many there are and the biggest clusters; --out writes all of them. Nothing is deleted without
     --drop. For a source without --model, 64-bit codes are learnt first, which needs PyTorch.
     """
-    from snuh.addresses import shown
-    from snuh.cli.dedup_report import check_out, print_report, report_to_json, write_report
-    from snuh.cli.display import display
-    from snuh.cli.output import check_no_source, check_place, print_json
-    from snuh.cli.sources import holds_collection, open_texts
+    from snuh.cli.output import (
+        check_no_source,
+        check_place,
+        display,
+        holds_collection,
+        open_texts,
+        print_json,
+    )
+    from snuh.cli.render import check_out, print_report, report_to_json, write_report
     from snuh.collection import Collection
     from snuh.dedup import deduplicate
     from snuh.errors import InputError
+    from snuh.urls import shown
 
     if drop and not holds_collection(source):
         raise InputError(f"--drop deletes from a collection, and {source} is none: use --out")
@@ -106,7 +110,7 @@ def dedup(
 
 def _model(spec: str, model: Path | None, documents: TextSource) -> Model:
     """Load the model, that of the collection where none is named; learn one for any other source."""
-    from snuh.cli.sources import holds_collection
+    from snuh.cli.output import holds_collection
     from snuh.collection import Collection
     from snuh.model import load
 
@@ -115,8 +119,8 @@ def _model(spec: str, model: Path | None, documents: TextSource) -> Model:
     if holds_collection(spec):
         with Collection(spec) as collection:
             return collection.model
-    from snuh.cli.group import say
-    from snuh.cli.learning import learn, make_hasher
+    from snuh.cli.base_command import say
+    from snuh.cli.training import learn, make_hasher
 
     say("no --model: learning 64-bit codes first")
     return learn(make_hasher(), documents, save=lambda: None)

@@ -10,7 +10,7 @@ import typer
 from snuh.cli.options import Bits, Json
 
 if TYPE_CHECKING:
-    from snuh.cli.display import Display
+    from snuh.cli.output import Display
     from snuh.demo import DemoResult
 
 DEFAULT_FOLDER = Path("snuh-demo")
@@ -35,11 +35,10 @@ def demo(
     """
     from functools import partial
 
-    from snuh.cli.display import display
-    from snuh.cli.learning import learn
-    from snuh.cli.output import check_place, print_json
+    from snuh.cli.output import check_place, display, print_json
+    from snuh.cli.training import learn
     from snuh.codes import check_bits
-    from snuh.corpus.watched import WatchedSource
+    from snuh.corpus.reader import WatchedSource
     from snuh.demo import MODEL_FOLDER, check_folder, demo_hasher, demo_source, explore, save_demo
 
     check_bits(bits)

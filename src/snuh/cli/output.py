@@ -4,17 +4,190 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from snuh.cli.sources import holds_collection
+from snuh.corpus import Document, FractionCallback, MatrixSource, TextSource, open_source
 from snuh.corpus.source import source_path
 from snuh.errors import InputError
-from snuh.storage import dump_json, is_model
+from snuh.io import dump_json, is_model
+from snuh.progress import EpochReport, Progress
+from snuh.urls import is_remote, shown
+
+# How far a command has come, on stderr: live bars on a terminal, now and then a line elsewhere.
+
+STAGES = {
+    "words": "Learning the vocabulary",
+    "rows": "Weighing the words",
+    "similarity": "Comparing documents",
+    "graph": "Finding neighbours",
+    "trees": "Drawing trees",
+    "training": "Training",
+}
+SECONDS_BETWEEN_LINES = 10.0
+SECONDS_WORTH_A_LINE = 1.0
+
+
+class Display(ABC):
+    """Shows stages by their label; it is itself the callback that a fit takes."""
+
+    @abstractmethod
+    def show(self, label: str, done: float) -> None:
+        """Show that the stage `label` is done to the share `done`; 0 means it is not known how far."""
+
+    @abstractmethod
+    def show_epoch(self, label: str, line: str) -> None:
+        """Show one finished epoch."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Show what a fit reports."""
+        label = STAGES.get(progress.stage, progress.stage)
+        if progress.epoch is not None:
+            epochs = round(progress.epoch.epoch / progress.done)
+            self.show_epoch(label, describe_epoch(progress.epoch, epochs))
+        self.show(label, progress.done)
+
+    def stage(self, label: str) -> Callable[[float], None]:
+        """Return the callback of one stage."""
+        return lambda done: self.show(label, done)
+
+
+@contextmanager
+def display() -> Iterator[Display]:
+    """Show progress for the length of the block."""
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    from snuh.cli.progress_bars import Bars
+
+    with Bars() as bars:
+        yield bars
+
+
+def describe_epoch(report: EpochReport, epochs: int) -> str:
+    """Put an epoch into one line."""
+    parts = ", ".join(f"{name} {value:.4g}" for name, value in report.parts.items())
+    loss = f"loss {sum(report.parts.values()):.2f} ({parts})"
+    alive = "" if report.alive else " · codes not alive yet"
+    score = f"score {report.score:.4f} (best {report.best_score:.4f})"
+    return f"epoch {report.epoch}/{epochs} · {loss} · {score}{alive} · {report.seconds:.1f} s"
+
+
+@dataclass
+class Lines(Display):
+    """Plain lines for logs: one an epoch, one at the end of other stages, and more where they take long."""
+
+    clock: Callable[[], float] = time.monotonic
+    _started: dict[str, float] = field(default_factory=dict)
+    _last_line: float = 0.0
+    _has_epochs: set[str] = field(default_factory=set)
+
+    def show(self, label: str, done: float) -> None:
+        """Write a line at the end of a stage, and from time to time before it."""
+        now = self.clock()
+        if label not in self._started:
+            self._started[label] = self._last_line = now
+        if label in self._has_epochs:
+            return
+        if done >= 1.0:
+            seconds = now - self._started.pop(label)
+            if seconds >= SECONDS_WORTH_A_LINE:
+                self._write(f"{label}: done in {seconds:.1f} s")
+        elif now - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._write(f"{label}: {done:.0%}")
+
+    def show_epoch(self, label: str, line: str) -> None:
+        """Write a line for every epoch."""
+        self._has_epochs.add(label)
+        self._write(line)
+
+    def _write(self, line: str) -> None:
+        self._last_line = self.clock()
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+# Documents to read: a source of any kind, or a collection in the place of one.
+
+DOCUMENTS_PER_REPORT = 256
+
+
+class CollectionSource(TextSource):
+    """The documents of a collection, in order of insertion."""
+
+    def __init__(self, address: str) -> None:
+        from snuh.collection import short_name
+
+        self.name = short_name(address)
+        self._address = address
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        """Yield the documents; the collection is open only meanwhile."""
+        from snuh.collection import Collection
+
+        with Collection(self._address) as collection:
+            total = len(collection)
+            if not total:
+                raise InputError(f'{collection.name}: there are no documents in it: add some with "snuh add"')
+            for count, document in enumerate(collection.documents()):
+                if progress is not None and count % DOCUMENTS_PER_REPORT == 0:
+                    progress(min(1.0, count / total))
+                yield document
+        if progress is not None:
+            progress(1.0)
+
+
+class LimitedSource(TextSource):
+    """The documents of another source, refused where a text is too long for a collection."""
+
+    def __init__(self, source: TextSource, *, max_characters: int) -> None:
+        self.name = source.name
+        self._source = source
+        self._limit = max_characters
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        """Yield the documents up to the first that is too long."""
+        from snuh.collection.validation import checked_documents
+
+        yield from checked_documents(self._source.documents(progress), self._limit)
+
+
+def open_documents(spec: str, *, text_field: str = "text", id_field: str = "id") -> TextSource | MatrixSource:
+    """Open a source, or a collection."""
+    if not holds_collection(spec):
+        return open_source(spec, text_field=text_field, id_field=id_field)
+    for option, name, usual in (("--text-field", text_field, "text"), ("--id-field", id_field, "id")):
+        if name != usual:
+            raise InputError(f"{shown(spec)} is a collection, which knows its own fields: leave {option} out")
+    return CollectionSource(spec)
+
+
+def open_texts(spec: str, *, text_field: str = "text", id_field: str = "id") -> TextSource:
+    """Open a source of texts, or a collection."""
+    source = open_documents(spec, text_field=text_field, id_field=id_field)
+    if isinstance(source, MatrixSource):
+        raise InputError(f"{source.name} holds feature rows: expected a source of texts")
+    return source
+
+
+def holds_collection(spec: str | Path) -> bool:
+    """Tell whether a collection is at `spec`."""
+    if is_remote(spec):
+        return True  # whether it is there is seen when it is opened
+    if not Path(spec).is_dir():
+        return False
+    from snuh.collection import is_collection
+
+    return is_collection(spec)
+
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import typer
 
-from snuh.cli.display import display
-from snuh.cli.group import EXIT_INTERRUPTED, say
-from snuh.cli.output import duration, plural
+from snuh.cli.base_command import EXIT_INTERRUPTED, say
+from snuh.cli.output import display, duration, plural
 from snuh.experiments.corpora import Corpora
 from snuh.experiments.estimate import seconds_left
 from snuh.experiments.machine import commit

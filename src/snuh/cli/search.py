@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from snuh.cli.options import (
+    CollectionAddress,
     Explain,
     Fast,
     IdField,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from snuh.collection import Rerank
-    from snuh.collection.searching import SearchOptions
+    from snuh.collection.query import SearchOptions
 
 EXAMPLES = (
     'snuh search tickets "printer is on fire"',
@@ -67,11 +68,10 @@ def search(
     --rerank asymmetric weighs each bit by how sure the query is of it; --rerank cosine compares the words
     themselves. With --queries, a query of which the model knows no word finds nothing, and a warning says so.
     """
-    from snuh.addresses import is_remote, shown
-    from snuh.cli.hits import check_k
-    from snuh.cli.searching import search_collection, search_queries, search_source
-    from snuh.cli.sources import holds_collection
+    from snuh.cli.output import holds_collection
+    from snuh.cli.render import check_k, search_collection, search_queries, search_source
     from snuh.errors import InputError
+    from snuh.urls import is_remote, shown
 
     check_k(k)
     if (text is None) == (queries is None):
@@ -112,3 +112,44 @@ def _refuse(options: Mapping[str, object], place: str) -> None:
                 f"--{name} needs a collection: make one with "
                 f'"snuh create FOLDER --from {place} --model MODEL"'
             )
+
+
+# `snuh similar`: the documents nearest to one of the collection.
+
+if TYPE_CHECKING:
+    from snuh.collection import Rerank
+    from snuh.collection.query import SearchOptions
+
+SIMILAR_EXAMPLES = (
+    "snuh similar tickets ticket-7",
+    "snuh similar tickets ticket-7 -k 3 --where 'year >= 2020' --explain",
+    "snuh similar tickets -- -7",
+)
+
+
+def similar(
+    collection: CollectionAddress,
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The document.", callback=check_text)],
+    k: K = 10,
+    where: Where = None,
+    rerank: RerankBy = None,
+    radius: Radius = None,
+    fast: Fast = False,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Show the documents whose codes are nearest to a document's, itself left out.
+
+    The options are those of "snuh search".
+    """
+    from snuh.cli.render import check_k, search_similar
+
+    check_k(k)
+    how: SearchOptions = {
+        "k": k,
+        "where": where,
+        "radius": radius,
+        "rerank": cast("Rerank | None", rerank),
+        "fast": fast,
+    }
+    search_similar(collection, identity, how, explained=explain, json=as_json)

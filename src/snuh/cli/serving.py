@@ -11,15 +11,22 @@ from pathlib import Path
 
 import typer
 
-from snuh.cli.group import say
+from snuh.cli.base_command import say
 from snuh.collection import Collection
 from snuh.errors import InputError, MissingExtraError
 
 try:
-    from snuh.server.process import listen, run
-    from snuh.server.proxies import Proxies
-    from snuh.server.settings import Limits, Settings, is_loopback, named_folders
-    from snuh.server.tokens import VARIABLES, Tokens, find_tokens
+    from snuh.server.middleware import Proxies
+    from snuh.server.run import listen, run
+    from snuh.server.settings import (
+        VARIABLES,
+        Limits,
+        Settings,
+        Tokens,
+        find_tokens,
+        is_loopback,
+        named_folders,
+    )
 except ModuleNotFoundError as error:
     raise MissingExtraError(f'serving needs {error.name}: pip install "snuh[serve]"') from None
 

@@ -69,13 +69,12 @@ def fit(
     """
     import time
 
-    from snuh.cli.display import display
     from snuh.cli.fit import print_summary, summarize
-    from snuh.cli.learning import make_hasher
-    from snuh.cli.output import check_place, print_json
+    from snuh.cli.output import check_place, display, print_json
+    from snuh.cli.training import make_hasher
+    from snuh.io import check_replaceable
     from snuh.spark import fit as fit_on_spark
     from snuh.spark import open_session, read_documents
-    from snuh.storage import check_replaceable
 
     started = time.perf_counter()
     hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
@@ -141,9 +140,8 @@ def encode(
     """
     import time
 
-    from snuh.cli.display import display
-    from snuh.cli.filling import added_facts, added_to_json
-    from snuh.cli.output import check_place, print_facts, print_json
+    from snuh.cli.ingest import added_facts, added_to_json
+    from snuh.cli.output import check_place, display, print_facts, print_json
     from snuh.errors import InputError
     from snuh.spark import add_to_collection, open_session, read_documents, write_codes
 

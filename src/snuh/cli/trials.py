@@ -8,9 +8,8 @@ from typing import Any
 
 import typer
 
-from snuh.cli.display import display
-from snuh.cli.learning import CtrlC, holding_ctrl_c
-from snuh.cli.output import duration
+from snuh.cli.output import display, duration
+from snuh.cli.training import CtrlC, holding_ctrl_c
 from snuh.errors import SnuhError
 from snuh.progress import Progress
 from snuh.tuning.study import Done, GivenUpError, Study, Trial

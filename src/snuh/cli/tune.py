@@ -68,11 +68,8 @@ def tune(
     pip install "snuh[tune]".
     """
     _check_extra()
-    from snuh.cli.config import check_config_place
-    from snuh.cli.display import display
-    from snuh.cli.learning import check_features, make_hasher
-    from snuh.cli.output import check_place
-    from snuh.cli.sources import open_documents
+    from snuh.cli.output import check_place, display, open_documents
+    from snuh.cli.training import check_config_place, check_features, make_hasher
     from snuh.cli.trials import do_trials
     from snuh.experiments.run import check_select
     from snuh.tuning.grids import check_tunable, make_grid
@@ -128,7 +125,7 @@ def _check_extra() -> None:
 
 def _best(study: Study, was_interrupted: bool) -> Done:
     """Return the best trial; where there is none, say why and exit."""
-    from snuh.cli.group import EXIT_INTERRUPTED, say
+    from snuh.cli.base_command import EXIT_INTERRUPTED, say
     from snuh.errors import InputError
 
     best = study.best()
@@ -163,7 +160,7 @@ def _write(path: Path, summary: dict[str, Any]) -> None:
     from datetime import UTC, datetime
 
     from snuh import __version__
-    from snuh.cli.config import Config, write_config
+    from snuh.cli.training import Config, write_config
 
     names = ("method", "bits", "seed", "parameters", "features")
     about = ("source", "sha256", "select", "score", "defaults_score", "trials")

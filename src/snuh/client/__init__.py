@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from snuh.client.client import Client
-from snuh.client.results import DuplicateGroups, FieldFacts, Plane
+from snuh.client.responses import DuplicateGroups, FieldFacts, Plane
 
 __all__ = ["Client", "DuplicateGroups", "FieldFacts", "Plane"]

@@ -2,29 +2,121 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self, TypedDict, Unpack
+from urllib.parse import quote
 
+import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.client import reading
-from snuh.client.connection import Connection
-from snuh.client.results import DuplicateGroups, FieldFacts, Plane
+from snuh.client import responses
+from snuh.client.responses import DuplicateGroups, FieldFacts, Plane
 from snuh.codes import check_codes
 from snuh.collection import Added, shown
 from snuh.collection.collection import MAX_CHARACTERS
-from snuh.collection.incoming import checked_documents
+from snuh.collection.query import SearchOptions
 from snuh.collection.results import Fast, Info, Sample
-from snuh.collection.searching import SearchOptions
+from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
-from snuh.dedup import Keep
-from snuh.duplicates import Measure
-from snuh.errors import InputError, UnknownDocumentError
+from snuh.dedup import Keep, Measure
+from snuh.errors import CollectionError, InputError, UnknownDocumentError
 from snuh.explain import BitMeaning, Explanation
 from snuh.filters import Filter
 from snuh.model import Model
-from snuh.search import Hit
+from snuh.search import Hit, UnknownWordsError
+
+# Requests to a server; whatever goes wrong is raised as a collection in a folder would.
+
+FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds, between two looks at what is being made
+NOT_YET = (httpx.codes.ACCEPTED, httpx.codes.TOO_MANY_REQUESTS)  # the latter also while other things are made
+
+
+class Connection:
+    """Asks for one collection of a server."""
+
+    def __init__(self, name: str, *, server: str, token: str | None, timeout: float) -> None:
+        self._path = f"/v1/collections/{quote(name, safe='')}"
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        try:
+            self._http = httpx.Client(base_url=server, headers=headers, timeout=timeout)
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise InputError(f"{server!r} is no address of a server: {error}") from error
+
+    def close(self) -> None:
+        """End the connection."""
+        self._http.close()
+
+    def ask(self, method: str, path: str, **how: Any) -> dict[str, Any]:  # Any: what httpx takes
+        """Return the answer to a request."""
+        return _answer(self._request(method, path, **how))
+
+    def ask_until_made(self, method: str, path: str, *, patience: float, **how: Any) -> dict[str, Any]:
+        """Ask until what the server makes is ready; CollectionError where that takes more than `patience`."""
+        end, wait = time.monotonic() + patience, FIRST_WAIT
+        while (response := self._request(method, path, **how)).status_code in NOT_YET:
+            if time.monotonic() >= end:
+                raise CollectionError(
+                    f"it is still being made after {patience:g} seconds: wait longer, or ask again later"
+                )
+            time.sleep(wait)
+            wait = min(1.5 * wait, LONGEST_WAIT)
+        return _answer(response)
+
+    @contextmanager
+    def stream(self, path: str, **how: Any) -> Iterator[Iterator[bytes]]:
+        """Give an answer as it comes."""
+        with _reported(), self._http.stream("GET", self._path + path, **how) as response:
+            if not response.is_success:
+                response.read()
+                raise _error(response)
+            yield response.iter_bytes()
+
+    def _request(self, method: str, path: str, **how: Any) -> httpx.Response:
+        with _reported():
+            return self._http.request(method, self._path + path, **how)
+
+
+class _reported:
+    """Says in one line what went wrong on the way."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UnicodeEncodeError):
+            raise InputError("half of a surrogate pair is no text: send whole characters") from error
+        if isinstance(error, httpx.TimeoutException):
+            raise CollectionError("the server did not answer in time: try again later") from error
+        if isinstance(error, httpx.TransportError):
+            raise CollectionError(
+                f'the server cannot be reached: start it with "snuh serve" ({error})'
+            ) from error
+
+
+def _answer(response: httpx.Response) -> dict[str, Any]:
+    if not response.is_success:
+        raise _error(response)
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def _error(response: httpx.Response) -> Exception:
+    """Return the error that a collection in a folder would have raised."""
+    try:
+        told = response.json()
+        sentence, kind = str(told["error"]), str(told["kind"])
+    except (ValueError, KeyError, TypeError):
+        return CollectionError(f"the server answered with the status {response.status_code} and no reason")
+    if kind == "unknown-words":
+        return UnknownWordsError(sentence)
+    if told.get("what") == "document":
+        return UnknownDocumentError(sentence)
+    is_mine = response.status_code < 500 and response.status_code not in (408, 429)
+    return InputError(sentence) if is_mine else CollectionError(sentence)
+
 
 USUAL_PLACE = "http://127.0.0.1:8765"
 TEXTS_AT_ONCE, HITS_AT_ONCE = 100, 10_000  # what a server takes in one request
@@ -94,7 +186,7 @@ class Client:
         self, documents: Iterable[Document | Mapping[str, Any]], *, max_characters: int = MAX_CHARACTERS
     ) -> Added:
         """Insert documents, or replace those with the same id; they are sent and stored as they come."""
-        lines = (reading.line_of(document) for document in checked_documents(documents, max_characters))
+        lines = (responses.line_of(document) for document in checked_documents(documents, max_characters))
         told = self._connection.ask(
             "POST", "/documents/lines", content=lines, headers={"Content-Type": "application/x-ndjson"}
         )
@@ -118,7 +210,7 @@ class Client:
     def make_lists(self, *, k: int = 10, recall: float = 0.99, patience: float = PATIENCE) -> Fast:
         """Prepare searches with `fast`, as `Collection.make_lists` does; wait up to `patience` seconds."""
         asked = {"k": k, "recall": recall}
-        return reading.read_fast(
+        return responses.read_fast(
             self._connection.ask_until_made("POST", "/lists", json=asked, patience=patience)
         )
 
@@ -130,7 +222,7 @@ class Client:
         fingerprint = str(self._told()["model"]["fingerprint"])
         if self._model is None or self._model[0] != fingerprint:
             with self._connection.stream("/model") as parts:
-                self._model = (fingerprint, reading.read_model(parts))
+                self._model = (fingerprint, responses.read_model(parts))
         return self._model[1]
 
     def version(self) -> str:
@@ -140,17 +232,17 @@ class Client:
     def get(self, identity: str) -> Document:
         """Return a document; UnknownDocumentError where there is none of that id."""
         (found,) = self._get("/documents", id=identity)["documents"]
-        return reading.read_document(found)
+        return responses.read_document(found)
 
     def documents(self, *, where: str | Filter | None = None) -> Iterator[Document]:
         """Yield the documents in order of insertion; those that come meanwhile are left out."""
         params = {} if where is None else {"where": str(where)}
         with self._connection.stream("/documents/lines", params=params) as parts:
-            yield from map(reading.read_line, reading.lines_of(parts))
+            yield from map(responses.read_line, responses.lines_of(parts))
 
     def sample(self, most: int) -> Sample:
         """Return up to `most` documents that have a code, from all over the collection, and their codes."""
-        return reading.read_sample(self._get("/sample", most=most))
+        return responses.read_sample(self._get("/sample", most=most))
 
     def search(self, text: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Find the documents nearest to a text, as `Collection.search` does."""
@@ -171,11 +263,11 @@ class Client:
 
     def explain(self, text: str, identity: str) -> Explanation:
         """Say which words of a query and of a document made their bits agree or differ."""
-        return reading.read_explanation(self._post("/explain", {"text": text, "id": identity}))
+        return responses.read_explanation(self._post("/explain", {"text": text, "id": identity}))
 
     def info(self) -> Info:
         """Describe the collection; its address is that of the server, and its name."""
-        return reading.read_info(self._told(), address=shown(f"{self.server}/{self.name}"))
+        return responses.read_info(self._told(), address=shown(f"{self.server}/{self.name}"))
 
     # What a collection in a folder leaves to other functions
 
@@ -188,24 +280,24 @@ class Client:
 
     def bits(self, *, words: int = 10) -> list[BitMeaning]:
         """Tell what each bit stands for, as `snuh.explain.bit_meanings` does."""
-        return [reading.read_meaning(told) for told in self._get("/bits", words=words)["meanings"]]
+        return [responses.read_meaning(told) for told in self._get("/bits", words=words)["meanings"]]
 
     def fields(self) -> list[FieldFacts]:
         """Tell what can be filtered by, from a sample of the documents."""
-        return [reading.read_field(told) for told in self._get("/fields")["fields"]]
+        return [responses.read_field(told) for told in self._get("/fields")["fields"]]
 
     def duplicates(
         self, *, patience: float = PATIENCE, **options: Unpack[DuplicateOptions]
     ) -> DuplicateGroups:
         """Find documents that repeat another one, and wait up to `patience` seconds for that."""
         given = {name: value for name, value in options.items() if value is not None}
-        return reading.read_duplicates(
+        return responses.read_duplicates(
             self._connection.ask_until_made("GET", "/duplicates", params=given, patience=patience)
         )
 
     def map(self, *, patience: float = PATIENCE) -> Plane:
         """Place documents in the plane, and wait up to `patience` seconds for that."""
-        return reading.read_plane(self._connection.ask_until_made("GET", "/map", patience=patience))
+        return responses.read_plane(self._connection.ask_until_made("GET", "/map", patience=patience))
 
     # Within
 
@@ -219,8 +311,8 @@ class Client:
         return self._connection.ask("POST", path, json=asked)
 
     def _hits(self, path: str, asked: dict[str, Any], options: SearchOptions) -> list[Hit]:
-        asked = {**asked, "characters": None, **reading.options_to_json(options)}
-        return [reading.read_hit(found) for found in self._post(path, asked)["hits"]]
+        asked = {**asked, "characters": None, **responses.options_to_json(options)}
+        return [responses.read_hit(found) for found in self._post(path, asked)["hits"]]
 
     def _search_batches(
         self, kind: str, queries: list[str], options: SearchOptions
@@ -230,6 +322,8 @@ class Client:
         found: list[list[Hit] | None] = []
         for start in range(0, len(queries), at_once):
             part = {kind: queries[start : start + at_once], "characters": None}
-            for one in self._post("/search/batch", part | reading.options_to_json(options))["answers"]:
-                found.append(None if one["hits"] is None else [reading.read_hit(hit) for hit in one["hits"]])
+            for one in self._post("/search/batch", part | responses.options_to_json(options))["answers"]:
+                found.append(
+                    None if one["hits"] is None else [responses.read_hit(hit) for hit in one["hits"]]
+                )
         return found

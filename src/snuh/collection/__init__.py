@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from snuh.addresses import is_remote, shown
-from snuh.collection.addresses import check_free, is_collection, short_name
+from snuh.collection.backend import check_free, is_collection, short_name
 from snuh.collection.collection import Collection
-from snuh.collection.rerank import Rerank
+from snuh.collection.query import Rerank
 from snuh.collection.results import Added, Fast, Info
+from snuh.urls import is_remote, shown
 
 __all__ = [
     "Added",

@@ -6,28 +6,30 @@
 | state | what the collection is at one moment: its model and the token of the last write |
 | code | the bytes that the model makes of a document; none where it knows no word of it |
 
-A module of a backend has the functions of `BackendModule`, and is named in `snuh.collection.addresses`.
+A module of a backend has the functions of `BackendModule`, and is named in `snuh.collection.backend`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.results import Added, Fast
-from snuh.collection.rows import CodeRows
+from snuh.collection.results import Added, CodeRows, Fast
 from snuh.corpus import Document
-from snuh.errors import CollectionError
+from snuh.errors import CollectionError, InputError, MissingExtraError
 from snuh.filters import Filter
 from snuh.model import Model
+from snuh.urls import MODULES, SCHEME, Address
 
 logger = logging.getLogger(__name__)
 
@@ -236,3 +238,107 @@ def by_id(new: Sequence[NewDocument], *, bits: int) -> dict[str, NewDocument]:
 def even_places(count: int, most: int) -> NDArray[np.int64]:
     """Return up to `most` numbers below `count`, evenly apart, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.int64))
+
+
+# Which module opens the collection at an address; it is imported only then, with the client it needs.
+
+LOCAL = "snuh.collection.local"
+EXTRAS = {"psycopg": "postgres", "psycopg_pool": "postgres", "pymilvus": "milvus"}  # by the module they bring
+
+
+def module_of(address: Address) -> BackendModule:
+    """Return the module that opens an address; MissingExtraError where its client is not installed."""
+    found = SCHEME.match(address) if isinstance(address, str) else None
+    if found is None:
+        return cast(BackendModule, import_module(LOCAL))
+    scheme = found[1].lower()
+    try:
+        return cast(BackendModule, import_module(MODULES[scheme]))
+    except ModuleNotFoundError as error:
+        if (extra := EXTRAS.get(str(error.name).partition(".")[0])) is None:
+            raise
+        raise MissingExtraError(f'{scheme}:// needs {error.name}: pip install "snuh[{extra}]"') from None
+
+
+def check_free(address: Address) -> None:
+    """Raise InputError unless a collection can be made at an address."""
+    module_of(address).check_free(str(address))
+
+
+def is_collection(address: Address) -> bool:
+    """Tell whether there is a collection at an address; what it holds is not checked."""
+    return module_of(address).is_collection(str(address))
+
+
+def short_name(address: Address) -> str:
+    """Return what a server calls the collection at an address."""
+    return module_of(address).short_name(str(address))
+
+
+# How much of the exact answer an approximate search gives.
+
+
+class Near(Protocol):
+    """A document found."""
+
+    @property
+    def distance(self) -> int:
+        """How far from the query."""
+
+
+def share_found(exact: Sequence[Sequence[Near]], found: Sequence[Sequence[Near]]) -> float:
+    """Return the share of the exact answers to some queries that was found; 1 where there is nothing.
+
+    A document counts where it is no further than the last of the exact answer: which of several at that
+    distance come back is of no interest.
+    """
+    right = sum(
+        sum(one.distance <= best[-1].distance for one in some)
+        for best, some in zip(exact, found, strict=True)
+        if best
+    )
+    wanted = sum(map(len, exact))
+    return right / wanted if wanted else 1.0
+
+
+# The parts of a document as texts that a database can keep, and back.
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_decode = json.JSONDecoder().raw_decode  # what was written here has nothing around it to look at
+
+
+class Columns(NamedTuple):
+    """A document; `labels` is a JSON list and `metadata` a JSON object."""
+
+    id: str
+    split: str | None
+    labels: str
+    metadata: str
+    text: str
+
+
+def to_columns(document: Document) -> Columns:
+    """Return the columns; InputError for what is no JSON, or half a surrogate pair, which has no bytes."""
+    try:
+        labels, metadata = _encode(document.labels), _encode(document.metadata)
+        for text in (document.id, document.text, document.split or "", labels, metadata):
+            text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"the document {document.id!r} cannot be stored: {error}") from error
+    return Columns(document.id, document.split, labels, metadata, document.text)
+
+
+def from_columns(identity: str, split: str | None, labels: str, metadata: str, text: str) -> Document:
+    """Return the document that columns were made of."""
+    # Most documents of many collections have neither, and reading JSON takes longer than all the rest.
+    named = tuple(_decode(labels)[0]) if labels != "[]" else ()
+    return Document(identity, text, named, split, _decode(metadata)[0] if metadata != "{}" else {})
+
+
+def is_storable(text: str) -> bool:
+    """Tell whether a text has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

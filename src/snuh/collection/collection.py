@@ -10,15 +10,12 @@ from typing import Any, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.addresses import Address
 from snuh.codes import check_codes
-from snuh.collection.addresses import module_of
-from snuh.collection.answers import Opened
-from snuh.collection.backend import NewDocument, State, tried_twice
-from snuh.collection.fingerprints import check_takes_texts
-from snuh.collection.incoming import checked_documents
+from snuh.collection.backend import NewDocument, State, module_of, tried_twice
+from snuh.collection.model_files import check_takes_texts
+from snuh.collection.query import Opened, SearchOptions, check_fields, checked
 from snuh.collection.results import Added, Fast, Info, Sample
-from snuh.collection.searching import SearchOptions, check_fields, checked
+from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
 from snuh.encoding import document_batches, encode_documents
 from snuh.errors import (
@@ -33,6 +30,7 @@ from snuh.filters import Filter
 from snuh.metrics import code_health
 from snuh.model import Model
 from snuh.search import Hit, unknown_words
+from snuh.urls import Address
 
 LONGEST_SUGGESTED, IDS_LOOKED_AT = 100, 25
 MOST_FIELDS = 1_000

@@ -1,6 +1,6 @@
 """Documents from files, folders, standard input and corpora known by name."""
 
-from snuh.corpus.document import JSON, SPLITS, Document, Progress, TextSource
+from snuh.corpus.document import JSON, SPLITS, Document, FractionCallback, TextSource
 from snuh.corpus.matrix import MatrixSource, MatrixSplit
 from snuh.corpus.source import open_source
 
@@ -8,9 +8,9 @@ __all__ = [
     "JSON",
     "SPLITS",
     "Document",
+    "FractionCallback",
     "MatrixSource",
     "MatrixSplit",
-    "Progress",
     "TextSource",
     "open_source",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from snuh.corpus.document import SPLITS, Document
 from snuh.corpus.matrix import MatrixSplit
-from snuh.storage import dump_json
+from snuh.io import dump_json
 
 
 class DocumentsChecksum:

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from inspect import cleandoc
 from pathlib import Path
 
-from snuh.corpus.document import JSON, Document, Progress, TextSource
+from snuh.corpus.document import JSON, Document, FractionCallback, TextSource
 from snuh.errors import InputError
 
 STDLIB = "stdlib"
@@ -58,7 +58,7 @@ class DocstringSource(TextSource):
         self._words = words
         self._documents: tuple[Document, ...] = ()
 
-    def documents(self, progress: Progress | None = None) -> Iterator[Document]:
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
         """Yield the documents, package by package in the order of their names."""
         is_new = not self._documents
         if is_new:
@@ -73,7 +73,7 @@ class DocstringSource(TextSource):
         if progress is not None:
             progress(1.0)
 
-    def _read(self, progress: Progress | None) -> Iterator[Document]:
+    def _read(self, progress: FractionCallback | None) -> Iterator[Document]:
         packages = installed_packages() if self._packages is None else self._packages
         files = {package: _python_files(package, path) for package, path in sorted(packages.items())}
         total = sum(map(len, files.values()))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from snuh.errors import InputError, suggest
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
-Progress: TypeAlias = Callable[[float], None]
+FractionCallback: TypeAlias = Callable[[float], None]
 
 SPLITS = ("train", "val", "test")
 
@@ -30,9 +33,138 @@ class TextSource(ABC):
     name: str
 
     @abstractmethod
-    def documents(self, progress: Progress | None = None) -> Iterator[Document]:
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
         """Yield the documents in a fixed order, reporting the fraction (0 to 1) of the source read so far."""
 
     def __iter__(self) -> Iterator[Document]:
         """Yield the documents without reporting progress."""
         return self.documents()
+
+
+# From the named fields of one record to a document.
+
+LONGEST_QUOTE = 60
+MOST_LISTED = 20
+
+# What other tools call the three splits.
+SPLIT_NAMES = {
+    **{name: name for name in SPLITS},
+    "training": "train",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "cv": "val",
+}
+
+
+class RecordError(InputError):
+    """What is wrong with one record; whoever knows its line says where."""
+
+
+class MissingFieldError(RecordError):
+    """A record without the field that holds the text, or the id."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNames:
+    """The names under which a source keeps the text and the id of a document."""
+
+    text: str = "text"
+    id: str = "id"
+
+    def check_unused(self, source: str) -> None:
+        """Raise InputError where a field was asked for, in a source that has none."""
+        for role, name in (("text", self.text), ("id", self.id)):
+            if name != role:
+                raise InputError(
+                    f"{source} has no fields, so none is called {quote(name)}: leave --{role}-field out"
+                )
+
+
+def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Document:
+    """Turn a record, which is emptied by this, into a document; `number` is the id where there is none."""
+    if names.text not in fields:
+        raise _missing("text", names.text, fields)
+    # The id may be absent only where nobody asked for it by name.
+    if names.id != "id" and names.id not in fields:
+        raise _missing("id", names.id, fields)
+    text = fields.pop(names.text)
+    if type(text) is not str:
+        raise RecordError(f'"{names.text}" must be a string, got {describe(text)}')
+    identity = fields.pop(names.id, None)
+    if type(identity) is not str or not identity:
+        identity = _id_of(identity, number, names.id)
+    labels = fields.pop("labels" if "labels" in fields else "label", None)
+    split = fields.pop("split", None)
+    return Document(
+        identity,
+        text,
+        _labels_of(labels) if labels is not None else (),
+        _split_of(split) if split is not None else None,
+        fields,
+    )
+
+
+def quote(value: str) -> str:
+    """Quote something of the user's for a message of one line, cut where it is long."""
+    return json.dumps(
+        value if len(value) <= LONGEST_QUOTE else value[:LONGEST_QUOTE] + "...", ensure_ascii=False
+    )
+
+
+def describe(value: object) -> str:
+    """Name the kind of a JSON value in plain words."""
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list"}
+    if value is None:
+        return "null"
+    return "an object" if isinstance(value, dict) else kinds.get(type(value), type(value).__name__)
+
+
+def _missing(role: str, wanted: str, found: Iterable[str]) -> MissingFieldError:
+    names = list(found)
+    listed = ", ".join(quote(name) for name in names[:MOST_LISTED]) or "none"
+    return MissingFieldError(
+        f"there is no field {quote(wanted)}{suggest(wanted, names)}; fields here: {listed}; "
+        f"name the one that holds the {role} with --{role}-field"
+    )
+
+
+def _id_of(value: object, number: int, field: str) -> str:
+    if value is None or value == "":
+        return str(number)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RecordError(f'"{field}" must be a string or a number, got {describe(value)}')
+    return _number_name(value)
+
+
+def _number_name(value: int | float) -> str:
+    # Tables with gaps often turn whole numbers into floats: 7.0 means 7.
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _labels_of(value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    names = dict.fromkeys([_label_name(item) for item in items if item is not None])
+    names.pop("", None)
+    return tuple(names)
+
+
+def _label_name(value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return _number_name(value)
+    raise RecordError(f"labels must be strings or numbers, or a list of them, got {describe(value)}")
+
+
+def _split_of(value: object) -> str | None:
+    if not isinstance(value, str):
+        raise RecordError(f"split must be train, val or test, got {describe(value)}")
+    if not value:
+        return None
+    split = SPLIT_NAMES.get(value) or SPLIT_NAMES.get(value.strip().lower())
+    if split is None:
+        raise RecordError(f"split must be train, val or test, got {quote(value)}")
+    return split

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from snuh.corpus.lines import Meter
-from snuh.corpus.record import quote
-from snuh.corpus.records import Records
+from snuh.corpus.document import quote
+from snuh.corpus.reader import Meter, Records
 from snuh.errors import InputError
 
 if TYPE_CHECKING:

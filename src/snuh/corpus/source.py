@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from snuh.corpus.catalog import VARIABLE, find_corpus
-from snuh.corpus.document import TextSource
-from snuh.corpus.folder import FolderSource
-from snuh.corpus.jsonl import read_jsonl
+from snuh.corpus.datasets import VARIABLE, find_corpus
+from snuh.corpus.document import FieldNames, TextSource
 from snuh.corpus.matrix import MatrixSource, read_matrix
 from snuh.corpus.parquet import read_parquet
-from snuh.corpus.plain import read_plain
-from snuh.corpus.record import FieldNames
-from snuh.corpus.records import Format, RecordSource
-from snuh.corpus.stdin import StdinSource
-from snuh.corpus.table import HEADER_HINT, read_csv, read_tsv
+from snuh.corpus.reader import Format, RecordSource
+from snuh.corpus.text_files import (
+    HEADER_HINT,
+    FolderSource,
+    StdinSource,
+    read_csv,
+    read_jsonl,
+    read_plain,
+    read_tsv,
+)
 from snuh.errors import InputError, suggest
 
 FORMATS = {

@@ -30,8 +30,8 @@ from snuh.codes import hamming_blocks
 from snuh.encoder import Encoder
 from snuh.experiments.reach import LSA_DIMS, ReachScore
 from snuh.features import check_matrix, unit_rows
-from snuh.methods.lsa import fit_lsa
-from snuh.methods.selection import (
+from snuh.training.spectral import fit_lsa
+from snuh.training.validation_score import (
     DATABASE,
     QUERIES,
     HeldOutScore,

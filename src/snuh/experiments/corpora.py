@@ -11,13 +11,13 @@ from textwrap import shorten
 from typing import Any
 
 from snuh.corpus import SPLITS, Document, MatrixSource, MatrixSplit, TextSource, open_source
-from snuh.corpus.catalog import find_corpus
 from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
+from snuh.corpus.datasets import find_corpus
 from snuh.corpus.source import MATRIX_SUFFIX, SUFFIXES
 from snuh.errors import InputError, check_arguments
 from snuh.experiments.candidates import CandidateScores
 from snuh.features import TfidfFeatures
-from snuh.storage import dump_json
+from snuh.io import dump_json
 
 TITLE_WIDTH = 90
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from snuh.corpus import MatrixSplit
 from snuh.encoder import Encoder
 from snuh.features import check_matrix, unit_rows
-from snuh.methods.result import Score
 from snuh.metrics import code_health, precision_at_k
+from snuh.training.result import Score
 
 
 class LabelScore:

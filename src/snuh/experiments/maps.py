@@ -11,7 +11,7 @@ from snuh.experiments.cells import Printed, Table, number
 from snuh.experiments.figures import Figures
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
-from snuh.methods.selection import nearest_share
+from snuh.training.validation_score import nearest_share
 
 USUAL = Choice(corpora=("ng20",), methods=("snuh", "ammi"), bits=(64,), seeds=(0,))
 QUICK = replace(USUAL, methods=("snuh",))

@@ -18,9 +18,9 @@ from snuh.experiments.observations import observe
 from snuh.experiments.run import Row, Run
 from snuh.experiments.stages import StageClock
 from snuh.methods import make
-from snuh.methods.result import check_whole
 from snuh.metrics import evaluate_codes
 from snuh.progress import OnProgress
+from snuh.training.result import check_whole
 
 FORMAT = 1
 LEARNT = (

@@ -18,8 +18,9 @@ from scipy import sparse
 
 from snuh.features import check_matrix, unit_rows
 from snuh.graph import DensePart, nearest_neighbors
-from snuh.methods.lsa import fit_lsa
-from snuh.methods.selection import (
+from snuh.training.estimator import BY_SIZE
+from snuh.training.spectral import fit_lsa
+from snuh.training.validation_score import (
     DATABASE,
     QUERIES,
     FoundScore,
@@ -29,7 +30,6 @@ from snuh.methods.selection import (
     top_of,
     torn_rows,
 )
-from snuh.methods.sizes import BY_SIZE
 
 LSA_DIMS = 128
 STEPS = 2  # of a walk

@@ -19,7 +19,7 @@ from typing import Self
 from snuh.errors import InputError
 from snuh.experiments.rows import cut_end, read_rows, unfinished
 from snuh.experiments.run import Row, Run
-from snuh.storage import dump_json, reporting_as_input_error
+from snuh.io import dump_json, reporting_as_input_error
 
 APPENDING = 0  # the byte to lock for it; those of the runs come after it
 

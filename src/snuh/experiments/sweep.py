@@ -12,7 +12,7 @@ from snuh.experiments.figures import Figures, heading
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
 from snuh.methods import method_class
-from snuh.methods.sizes import usual
+from snuh.training.estimator import usual
 
 
 def sweep(parameter: str, values: tuple[float, ...]) -> Target:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from snuh.explain.bits import BitMeaning, bit_meanings
-from snuh.explain.hit import BitPair, Explanation, WordShare, explain
-from snuh.explain.marking import Fragment, marked
-from snuh.explain.pushes import Pushes, word_pushes
-from snuh.explain.spans import Span, term_spans
+from snuh.explain.highlighting import Fragment, marked
+from snuh.explain.hit import BitPair, Explanation, Pushes, Span, WordShare, explain, term_spans, word_pushes
 
 __all__ = [
     "BitMeaning",

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.errors import InputError
-from snuh.explain.pushes import readable_parts
+from snuh.explain.hit import readable_parts
 from snuh.model import Model
 
 Theme: TypeAlias = tuple[str, ...]

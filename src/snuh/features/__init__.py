@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snuh.features.matrix import check_matrix, unit_rows
 from snuh.features.tfidf import TfidfFeatures
+from snuh.features.weighting import check_matrix, unit_rows
 
 __all__ = ["TfidfFeatures", "check_matrix", "unit_rows"]

@@ -3,20 +3,133 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from snuh._numba import usable_processors
 from snuh.errors import InputError, ModelError
-from snuh.features.batches import BATCH_CHARACTERS, map_in_order, text_batches, usable_threads
-from snuh.features.counts import TermCounts, TermReader, weigh
-from snuh.features.settings import Settings
-from snuh.features.state import FORMAT, FORMAT_VERSION, check_state
-from snuh.features.vocabulary import choose_terms
-from snuh.features.words import DEFAULT_PATTERN, WordCounts, word_splitter
+from snuh.features.vocabulary import DEFAULT_PATTERN, Settings, WordCounts, choose_terms, word_splitter
+from snuh.features.weighting import TermCounts, TermReader, weigh
+
+# The saved form of TF-IDF features: what it must hold to be trusted.
+
+FORMAT = "snuh-tfidf"
+FORMAT_VERSION = 1
+
+
+class State(NamedTuple):
+    """The checked parts of a saved vocabulary."""
+
+    parameters: dict[str, Any]  # the constructor checks these
+    terms: list[str]
+    idf: NDArray[np.float64]
+    documents: int
+
+
+def check_state(state: Mapping[str, Any]) -> State:
+    """Return the parts of what `TfidfFeatures.to_json` wrote; ModelError with the first thing wrong."""
+    if not isinstance(state, Mapping):
+        raise ModelError(f"the vocabulary must be a JSON object, got {type(state).__name__}")
+    if state.get("format") != FORMAT:
+        raise ModelError(f'the vocabulary must have the format "{FORMAT}", got {state.get("format")!r}')
+    version = state.get("format_version")
+    if type(version) is not int or version < 1:
+        raise ModelError(f"the vocabulary's format_version must be a whole number from 1, got {version!r}")
+    if version > FORMAT_VERSION:
+        raise ModelError(
+            f"the vocabulary has format version {version}, this snuh reads up to {FORMAT_VERSION}: update it"
+        )
+    parameters, documents = state.get("parameters"), state.get("documents")
+    if not isinstance(parameters, dict) or not all(isinstance(name, str) for name in parameters):
+        raise ModelError(f"the vocabulary's parameters must be an object, got {type(parameters).__name__}")
+    if type(documents) is not int or documents < 0:
+        raise ModelError(f"the vocabulary's documents must be a whole number from 0, got {documents!r}")
+    terms = _check_terms(state.get("terms"))
+    return State(parameters, terms, _check_idf(state.get("idf"), len(terms)), documents)
+
+
+def _check_terms(terms: object) -> list[str]:
+    if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
+        raise ModelError("the vocabulary's terms must be a list of texts")
+    if not terms:
+        raise ModelError("the vocabulary has no terms: it was saved before fit(texts)")
+    for before, after in pairwise(terms):
+        if before >= after:
+            raise ModelError(f"the vocabulary's terms must ascend, got {after!r} after {before!r}")
+    return terms
+
+
+def _check_idf(idf: object, expected: int) -> NDArray[np.float64]:
+    if not isinstance(idf, list) or not all(type(value) in (int, float) for value in idf):
+        raise ModelError("the vocabulary's idf must be a list of numbers")
+    if len(idf) != expected:
+        raise ModelError(f"the vocabulary has {expected} terms, but {len(idf)} idf values")
+    try:
+        values = np.array(idf, dtype=np.float64)
+    except OverflowError as error:
+        raise ModelError("the vocabulary's idf must be finite numbers above 0") from error
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise ModelError("the vocabulary's idf must be finite numbers above 0")
+    return values
+
+
+# Reading texts as a stream: in batches of bounded size, worked on by a few threads, results in order.
+
+BATCH_CHARACTERS = 2_000_000
+BATCH_TEXTS = 100_000  # a stream of empty texts has batches too
+
+Batch = list[str]
+Result = TypeVar("Result")
+
+
+def text_batches(texts: Iterable[str], *, most: int = BATCH_CHARACTERS) -> Iterator[Batch]:
+    """Yield the texts in lists of about `most` characters; InputError for what is no text."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(
+            f"expected several texts, such as a list of str, got one {type(texts).__name__}: put it in a list"
+        )
+    batch: Batch = []
+    characters = 0
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"document {number}: expected a text (str), got {type(text).__name__}")
+        batch.append(text)
+        characters += len(text)
+        if characters >= most or len(batch) >= BATCH_TEXTS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def usable_threads() -> int:
+    """Return the number of processors this process may use, four at most."""
+    return min(usable_processors(), 4)
+
+
+def map_in_order(
+    work: Callable[[Batch], Result], batches: Iterable[Batch], *, threads: int
+) -> Iterator[Result]:
+    """Yield the result for each batch in order, at most `threads` + 1 batches being held at a time."""
+    if threads == 1:
+        yield from map(work, batches)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[Result]] = deque()
+        for batch in batches:
+            pending.append(pool.submit(work, batch))
+            if len(pending) > threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -173,7 +286,7 @@ class TfidfFeatures:
         lowercase = self.settings.lowercase
         if self._is_scannable and is_scanner_worthwhile(characters):
             if self._scanner is None:
-                from snuh.features.scanner import TermScanner
+                from snuh.features.tokenizer_numba import TermScanner
 
                 self._scanner = TermScanner(self.terms, lowercase=lowercase)
             return self._scanner
@@ -185,4 +298,4 @@ class TfidfFeatures:
 
 def is_scanner_worthwhile(characters: int) -> bool:
     """Return whether so many characters repay the half second that importing the scanner takes."""
-    return characters >= BATCH_CHARACTERS or "snuh.features.scanner" in sys.modules
+    return characters >= BATCH_CHARACTERS or "snuh.features.tokenizer_numba" in sys.modules

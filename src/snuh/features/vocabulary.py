@@ -2,14 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.errors import InputError
-from snuh.features.words import WordCounts
+from snuh.errors import InputError, MissingExtraError
+
+# Splitting texts into words, and counting the words of a whole corpus in one pass.
+
+DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
+
+# Beyond this many distinct words the rarest are forgotten: about 1 GB of counters.
+MOST_DISTINCT_WORDS = 5_000_000
+
+
+def word_splitter(pattern: str, *, lowercase: bool) -> Callable[[str], list[str]]:
+    """Return a function from a text to its words, in order: `findall` of the pattern."""
+    find = re.compile(pattern).findall
+
+    def by_pattern(text: str) -> list[str]:
+        return find(text.lower() if lowercase else text)
+
+    if pattern != DEFAULT_PATTERN:
+        return by_pattern
+
+    # ASCII under the default pattern: blanking what is no word character is twice as fast as the pattern.
+    characters = map(chr, range(128))
+    table = "".join(c if c.isalnum() or c == "_" else " " for c in characters)
+    table = table.lower() if lowercase else table
+
+    def by_table(text: str) -> list[str]:
+        if not text.isascii():
+            return by_pattern(text)
+        return [word for word in text.translate(table).split() if len(word) > 1]
+
+    return by_table
+
+
+class WordCounts:
+    """How often, and in how many documents, each word of a corpus occurs.
+
+    When there are more than `most` distinct words, those seen once are forgotten (then, if too few were,
+    those seen twice, and so on), so memory stays bounded. A forgotten word that comes back starts at zero:
+    its count is then too low by what was forgotten, which is far below what enters a vocabulary.
+    """
+
+    def __init__(self, *, most: int = MOST_DISTINCT_WORDS) -> None:
+        self.documents = 0
+        self.totals: Counter[str] = Counter()
+        self.in_documents: Counter[str] = Counter()
+        self._most = most
+
+    def add(self, words: list[str]) -> None:
+        """Count the words of one more document."""
+        self.documents += 1
+        self.totals.update(words)
+        self.in_documents.update(set(words))
+        if len(self.totals) > self._most:
+            self._forget_rarest()
+
+    def _forget_rarest(self) -> None:
+        rarest = 0
+        while len(self.totals) > self._most // 2:
+            rarest = min(count for count in self.totals.values() if count > rarest)
+            for word in [word for word, count in self.totals.items() if count <= rarest]:
+                del self.totals[word], self.in_documents[word]
+
 
 Frequency = int | float  # an int is a number of documents, a float a fraction of them
 
@@ -77,3 +140,75 @@ def _what_removed_all(
     if words and not too_rare and all(counts.in_documents[word] == counts.documents for word in words):
         parts += ": every document has the same words, give documents that differ"
     return f"{seen}; {parts}"
+
+
+# The settings of TF-IDF features, checked when they are made.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `TfidfFeatures` takes; InputError for what cannot work, whatever the texts."""
+
+    max_terms: int
+    min_df: Frequency
+    max_df: Frequency
+    stop_words: str | tuple[str, ...] | None
+    token_pattern: str
+    lowercase: bool
+    sublinear_tf: bool
+
+    def __post_init__(self) -> None:
+        if type(self.max_terms) is not int or self.max_terms < 1:
+            raise InputError(f"max_terms must be a whole number from 1, got {self.max_terms!r}")
+        _check_frequency("min_df", self.min_df)
+        _check_frequency("max_df", self.max_df)
+        if type(self.min_df) is type(self.max_df) and self.min_df > self.max_df:
+            raise InputError(f"min_df must not be above max_df, got {self.min_df} and {self.max_df}")
+        _check_stop_words(self.stop_words)
+        _check_pattern(self.token_pattern)
+        for name in ("lowercase", "sublinear_tf"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise InputError(f"{name} must be True or False, got {value!r}")
+
+    def stop_list(self) -> Collection[str]:
+        """Return the words to leave out; the English ones are scikit-learn's, needed only when fitting."""
+        if self.stop_words != "english":
+            return frozenset(self.stop_words or ())
+        try:
+            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+        except ImportError as error:
+            raise MissingExtraError(
+                'the English stop words come with scikit-learn: pip install "snuh[train]"'
+            ) from error
+        words: frozenset[str] = ENGLISH_STOP_WORDS
+        return words
+
+
+def _check_frequency(name: str, value: object) -> None:
+    if type(value) is int and value >= 1:
+        return
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return
+    raise InputError(
+        f"{name} must be a number of documents (a whole number from 1) or a fraction of them (0.0 to 1.0), "
+        f"got {value!r}"
+    )
+
+
+def _check_stop_words(value: object) -> None:
+    if value is None or value == "english":
+        return
+    if not isinstance(value, tuple) or not all(isinstance(word, str) for word in value):
+        raise InputError(f'stop_words must be "english", None or a list of words, got {value!r}')
+
+
+def _check_pattern(value: object) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"token_pattern must be a regular expression (str), got {value!r}")
+    try:
+        groups = re.compile(value).groups
+    except re.error as error:
+        raise InputError(f"token_pattern {value!r} is no regular expression: {error}") from error
+    if groups > 1:
+        raise InputError(f"token_pattern may have 1 capturing group, got {groups}: use (?:...) for others")

@@ -1,6 +1,6 @@
 """A small language that chooses documents by their metadata: `year >= 2020 and lang in ("de", "fr")`."""
 
-from snuh.filters.error import FilterError
+from snuh.filters.lexer import FilterError
 from snuh.filters.matching import matches
 from snuh.filters.parser import parse
 from snuh.filters.sql import SqlColumns, to_sql

@@ -9,9 +9,8 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 
-from snuh.filters.special import LABELS
-from snuh.filters.tokens import WHOLE_NUMBERS
-from snuh.filters.tree import And, Comparison, Contains, Field, Filter, In, IsNull, Not, Or, Value
+from snuh.filters.lexer import WHOLE_NUMBERS
+from snuh.filters.tree import LABELS, And, Comparison, Contains, Field, Filter, In, IsNull, Not, Or, Value
 
 ORDERS: dict[str, Callable[[str | float, str | float], bool]] = {
     "<": operator.lt,

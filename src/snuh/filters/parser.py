@@ -12,10 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from snuh.filters.error import FilterError, quote
-from snuh.filters.special import field_problem, operator_problem, value_problem
-from snuh.filters.tokens import Kind, Token, tokenize
-from snuh.filters.tree import And, Comparison, Contains, Field, Filter, In, IsNull, Not, Operator, Or, Value
+from snuh.filters.lexer import FilterError, Kind, Token, quote, tokenize
+from snuh.filters.tree import (
+    And,
+    Comparison,
+    Contains,
+    Field,
+    Filter,
+    In,
+    IsNull,
+    Not,
+    Operator,
+    Or,
+    Value,
+    field_problem,
+    operator_problem,
+    value_problem,
+)
 
 # Within these bounds SQLite takes whatever `to_sql` writes: its parser has room for 100 open symbols, and
 # its trees are at most 1,000 deep.

@@ -1,6 +1,6 @@
 """The same filter for SQLite: a condition on the columns of a document, with everything of the user's bound.
 
-The columns of JSON hold text as `snuh.storage.dump_json` writes it, names and strings without needless
+The columns of JSON hold text as `snuh.io.dump_json` writes it, names and strings without needless
 escapes. One thing is beyond SQLite before 3.45: it reads a string only as far as its first NUL.
 """
 
@@ -10,8 +10,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from snuh.filters.special import ID, LABELS, SPLIT
-from snuh.filters.tree import And, Comparison, Contains, Field, Filter, In, IsNull, Joined, Not, Or, Value
+from snuh.filters.tree import (
+    ID,
+    LABELS,
+    SPLIT,
+    And,
+    Comparison,
+    Contains,
+    Field,
+    Filter,
+    In,
+    IsNull,
+    Joined,
+    Not,
+    Or,
+    Value,
+)
 
 Parameter: TypeAlias = str | int
 

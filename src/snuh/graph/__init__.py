@@ -1,8 +1,7 @@
 """The neighbour graph: the k documents most similar to each, found exactly or nearly so."""
 
-from snuh.graph.finding import Search, nearest_neighbors
-from snuh.graph.kinds import Kinds, group_equal_rows
-from snuh.graph.neighbors import DensePart, Neighbors, gaussian_affinity
+from snuh.graph.knn import Search, nearest_neighbors
+from snuh.graph.neighbors import DensePart, Kinds, Neighbors, gaussian_affinity, group_equal_rows
 
 __all__ = [
     "DensePart",

@@ -27,11 +27,10 @@ import torch
 from torch import Tensor
 
 from snuh.encoder import Activation
-from snuh.methods.divergences import bit_entropy
-from snuh.methods.gradient import Start
-from snuh.methods.limits import Limit
-from snuh.methods.markov import best_prior, cross_entropy, window_probabilities
-from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
+from snuh.training.estimator import Limit
+from snuh.training.gradient import Start
+from snuh.training.kl import best_prior, bit_entropy, cross_entropy, window_probabilities
+from snuh.training.network import Documents, NetworkHasher, NetworkObjective
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -26,13 +26,12 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
-from snuh.methods.bits import draw_bits
-from snuh.methods.divergences import bit_divergence, mixture_divergence
-from snuh.methods.gradient import Start
-from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit
-from snuh.methods.mixtures import Mixture
-from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
+from snuh.training.bits import draw_bits
+from snuh.training.estimator import Limit
+from snuh.training.gradient import Start
+from snuh.training.kl import Mixture, bit_divergence, mixture_divergence
+from snuh.training.layers import word_sets
+from snuh.training.network import Documents, NetworkHasher, NetworkObjective
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

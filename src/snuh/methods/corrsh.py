@@ -28,13 +28,12 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
-from snuh.methods.annealing import fall
-from snuh.methods.bits import draw_bits
-from snuh.methods.correlated_bits import draw_logits, log_probability
-from snuh.methods.gradient import Start
-from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit
-from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
+from snuh.training.bits import draw_bits, fall
+from snuh.training.estimator import Limit
+from snuh.training.gradient import Start
+from snuh.training.kl import draw_logits, log_probability
+from snuh.training.layers import word_sets
+from snuh.training.network import Documents, NetworkHasher, NetworkObjective
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

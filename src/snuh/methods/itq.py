@@ -21,11 +21,10 @@ from typing import ClassVar
 import numpy as np
 
 from snuh.encoder import Encoder, Layer
-from snuh.methods.estimator import HashingEstimator, TrainingData
-from snuh.methods.limits import Limit
-from snuh.methods.principal import fit_principal, turn_to_bits
-from snuh.methods.result import TrainingResult
 from snuh.progress import OnProgress
+from snuh.training.estimator import HashingEstimator, Limit, TrainingData
+from snuh.training.result import TrainingResult
+from snuh.training.spectral import fit_principal, turn_to_bits
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from snuh.encoder import Encoder, Layer
-from snuh.methods.estimator import HashingEstimator, TrainingData
-from snuh.methods.result import TrainingResult
 from snuh.progress import OnProgress
+from snuh.training.estimator import HashingEstimator, TrainingData
+from snuh.training.result import TrainingResult
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

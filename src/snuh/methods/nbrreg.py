@@ -28,12 +28,12 @@ from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
 from snuh.graph import Search, group_equal_rows, nearest_neighbors
-from snuh.methods.gaussians import node_divergence
-from snuh.methods.gradient import Start
-from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit, check_neighbors
-from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 from snuh.progress import stage_callback
+from snuh.training.estimator import Limit, check_neighbors
+from snuh.training.gradient import Start
+from snuh.training.kl import node_divergence
+from snuh.training.layers import word_sets
+from snuh.training.network import Documents, NetworkHasher, NetworkObjective
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -29,14 +29,13 @@ import torch
 from torch import Tensor
 
 from snuh.encoder import Activation
-from snuh.methods.annealing import fall
-from snuh.methods.bits import draw_bits
-from snuh.methods.divergences import fair_bit_divergence
-from snuh.methods.gradient import Start
-from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit, check_neighbors
-from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
-from snuh.methods.weak_neighbors import weak_neighbors
+from snuh.training.bits import draw_bits, fall
+from snuh.training.estimator import Limit, check_neighbors
+from snuh.training.gradient import Start
+from snuh.training.kl import fair_bit_divergence
+from snuh.training.layers import word_sets
+from snuh.training.network import Documents, NetworkHasher, NetworkObjective
+from snuh.training.weak_supervision import weak_neighbors
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

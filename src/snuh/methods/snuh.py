@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from snuh.methods.tree_estimator import Additions, TreeHasher
+from snuh.training.tree_estimator import Additions, TreeHasher
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from snuh.methods.limits import Limit
-from snuh.methods.tree_estimator import Additions, TreeHasher
-from snuh.methods.tree_objective import Correlation, MeansStart
+from snuh.training.estimator import Limit
+from snuh.training.tree_estimator import Additions, TreeHasher
+from snuh.training.tree_objective import Correlation, MeansStart
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -27,11 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from snuh.encoder import Encoder, Layer
-from snuh.methods.estimator import HashingEstimator, TrainingData
-from snuh.methods.limits import Limit
-from snuh.methods.principal import Reals, fit_principal
-from snuh.methods.result import TrainingResult
 from snuh.progress import OnProgress
+from snuh.training.estimator import HashingEstimator, Limit, TrainingData
+from snuh.training.result import TrainingResult
+from snuh.training.spectral import Reals, fit_principal
 
 NARROWEST = 1e-6  # of the widest side; narrower ones are rounding
 

@@ -26,11 +26,10 @@ from sklearn.linear_model import Ridge
 
 from snuh.encoder import Encoder, Layer
 from snuh.graph import group_equal_rows
-from snuh.methods.estimator import HashingEstimator, TrainingData
-from snuh.methods.limits import Limit, check_neighbors
-from snuh.methods.result import TrainingResult
-from snuh.methods.spectral import spectral_bits
 from snuh.progress import OnProgress, stage_callback
+from snuh.training.estimator import HashingEstimator, Limit, TrainingData, check_neighbors
+from snuh.training.result import TrainingResult
+from snuh.training.spectral import spectral_bits
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -11,12 +11,12 @@ from snuh.experiments.run import Row, Select
 from snuh.experiments.sweep import variants_beside
 from snuh.experiments.target import Target
 from snuh.experiments.targets import SWEEPS
-from snuh.methods.sizes import usual
 from snuh.report.chart import Axis, Chart, Line, Point, style_of
 from snuh.report.choices import Held, held, in_order
 from snuh.report.grid import figures_table
 from snuh.report.scales import linear, steps
 from snuh.report.section import Section, figures, paragraphs, repeat
+from snuh.training.estimator import usual
 
 
 def sweeps(rows: Sequence[Row], select: Select) -> Section | None:

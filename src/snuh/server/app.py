@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.resources import files
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
@@ -14,17 +15,74 @@ from starlette.middleware.cors import CORSMiddleware
 
 import snuh
 from snuh.errors import SnuhError
-from snuh.server.asking import GoneError
-from snuh.server.guard import App, Guard
+from snuh.server.errors import Refusal, of_details, of_error
+from snuh.server.job_runner import end_with_parent
 from snuh.server.jobs import Jobs
 from snuh.server.metrics import Metrics
-from snuh.server.parent import end_with_parent
-from snuh.server.refusals import Refusal, of_details, of_error
-from snuh.server.routes import about, documents, insight, lines, search, status
-from snuh.server.served import Served
+from snuh.server.middleware import App, Guard, Shortcut
+from snuh.server.requests import GoneError
+from snuh.server.routes import about, documents, insight, search
+from snuh.server.service import Served
 from snuh.server.settings import Settings
-from snuh.server.shortcut import Shortcut
-from snuh.server.static import add_page
+
+# The page: a fixed list of files, read once; no name from a request ever reaches the file system.
+
+PAGE, START = "page", "index.html"
+PAGE_FILES: tuple[tuple[str, str], ...] = (
+    (START, "text/html"),
+    ("address.js", "text/javascript"),
+    ("api.js", "text/javascript"),
+    ("app.js", "text/javascript"),
+    ("base.css", "text/css"),
+    ("bits.js", "text/javascript"),
+    ("chart.js", "text/javascript"),
+    ("controls.js", "text/javascript"),
+    ("document.css", "text/css"),
+    ("document.js", "text/javascript"),
+    ("dom.js", "text/javascript"),
+    ("duplicates.js", "text/javascript"),
+    ("facts.js", "text/javascript"),
+    ("filters.js", "text/javascript"),
+    ("finding.js", "text/javascript"),
+    ("frame.css", "text/css"),
+    ("frame.js", "text/javascript"),
+    ("hits.js", "text/javascript"),
+    ("icon.svg", "image/svg+xml"),
+    ("keys.js", "text/javascript"),
+    ("map.js", "text/javascript"),
+    ("mapkeys.js", "text/javascript"),
+    ("notices.js", "text/javascript"),
+    ("painter.js", "text/javascript"),
+    ("plane.js", "text/javascript"),
+    ("search.css", "text/css"),
+    ("search.js", "text/javascript"),
+    ("searchbox.js", "text/javascript"),
+    ("theme.js", "text/javascript"),
+    ("titles.js", "text/javascript"),
+    ("token.js", "text/javascript"),
+    ("views.css", "text/css"),
+    ("where.js", "text/javascript"),
+    ("why.js", "text/javascript"),
+)
+MISSING = b"<!doctype html><title>snuh</title><p>The page was not installed; the API is at /v1/collections."
+
+
+def add_page(app: FastAPI) -> None:
+    """Serve the page at / and its other files at /page/NAME."""
+    folder = files("snuh.server") / PAGE
+    for name, kind in PAGE_FILES:
+        file = folder / name
+        content = file.read_bytes() if file.is_file() else MISSING
+        path = "/" if name == START else f"/{PAGE}/{name}"
+        app.add_api_route(path, _sender(content, kind), include_in_schema=False)
+
+
+def _sender(content: bytes, kind: str) -> Callable[[Request], Response]:
+    def send(request: Request) -> Response:
+        return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
+
+    return send
+
 
 SETTINGS_VARIABLE = "SNUH_SERVER_SETTINGS"  # how a worker process is told
 KINDS = {404: "not-found", 405: "method"}
@@ -56,8 +114,9 @@ def make_app(settings: Settings) -> App:
         redirect_slashes=False,
     )
     app.state.settings, app.state.metrics = settings, metrics
-    for topic in (search, documents, lines, insight, about, status):
+    for topic in (search, documents, insight, about):
         app.include_router(topic.router)
+    app.include_router(about.status_router)
     add_page(app)
     _add_refusals(app, settings)
     guarded: App = Guard(Shortcut(app, search.router, search.search), settings, metrics)

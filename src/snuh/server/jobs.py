@@ -18,10 +18,9 @@ from typing import Any, Literal
 
 from snuh.collection import Collection, short_name
 from snuh.errors import InputError
-from snuh.server.making import ADDRESS, EXIT_INPUT, FORMAT_VERSION
-from snuh.server.refusals import Refusal, invalid, unavailable
-from snuh.server.writing import json_bytes
-from snuh.storage import read_json
+from snuh.io import read_json
+from snuh.server.errors import Refusal, invalid, json_bytes, unavailable
+from snuh.server.job_runner import ADDRESS, EXIT_INPUT, FORMAT_VERSION
 
 Kind = Literal["map", "duplicates", "lists"]
 MAP_FILE = "map.json"
@@ -139,7 +138,7 @@ class Jobs:
         with log.open("wb") as errors:
             arguments = [kind, str(out), str(lock), str(self._seconds), json.dumps(options)]
             process = subprocess.Popen(
-                [sys.executable, "-m", "snuh.server.making", *arguments],
+                [sys.executable, "-m", "snuh.server.job_runner", *arguments],
                 stdin=subprocess.PIPE,  # it ends where nobody holds the other end any more
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

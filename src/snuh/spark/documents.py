@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from snuh.corpus.catalog import VARIABLE, find_corpus
-from snuh.corpus.record import SPLIT_NAMES, quote
+from snuh.corpus.datasets import VARIABLE, find_corpus
+from snuh.corpus.document import SPLIT_NAMES, quote
 from snuh.errors import InputError, suggest
 from snuh.spark.watching import Report, watched
 

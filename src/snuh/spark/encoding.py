@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import snuh
 from snuh.codes import code_column
-from snuh.collection.modelfiles import files_of, model_of
+from snuh.collection.model_files import files_of, model_of
 from snuh.errors import InputError
 from snuh.model import Model, load
 from snuh.spark.documents import named_columns

@@ -31,8 +31,8 @@ from snuh.spark.vocabulary import fit_features
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from snuh.methods.estimator import TrainingData
-    from snuh.methods.result import TrainingResult
+    from snuh.training.estimator import TrainingData
+    from snuh.training.result import TrainingResult
 
 logger = logging.getLogger(__name__)
 

@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import snuh
-from snuh.addresses import is_remote
 from snuh.collection import Added, Collection
 from snuh.corpus import Document
+from snuh.corpus.document import FieldNames, RecordError, quote, to_document
 from snuh.corpus.parquet import json_rows
-from snuh.corpus.record import FieldNames, RecordError, quote, to_document
 from snuh.errors import InputError
 from snuh.spark.documents import look_at, named_columns
 from snuh.spark.failures import check_version
 from snuh.spark.watching import Report, watched
+from snuh.urls import is_remote
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+from snuh.io import dump_json
 from snuh.progress import EpochReport, OnProgress, Progress
-from snuh.storage import dump_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

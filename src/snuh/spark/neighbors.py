@@ -21,10 +21,10 @@ from scipy import sparse
 from snuh.errors import InputError
 from snuh.graph import DensePart, Neighbors, group_equal_rows, nearest_neighbors
 from snuh.graph.approximate import Sample
-from snuh.graph.joined import join
-from snuh.methods.lsa import LSA
+from snuh.graph.neighbors import join
 from snuh.spark.shipping import Shipment, send_arrays
 from snuh.spark.watching import Report, watched
+from snuh.training.spectral import LSA
 
 if TYPE_CHECKING:
     import pyarrow as pa

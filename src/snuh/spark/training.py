@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from pyspark.ml.torch.distributor import TorchDistributor
     from pyspark.sql import SparkSession
 
-    from snuh.methods.estimator import TrainingData
-    from snuh.methods.gradient import GradientHasher
-    from snuh.methods.result import TrainingResult
-    from snuh.methods.sharing import GlooTeam
-    from snuh.methods.tree_objective import Edges
+    from snuh.training.distributed import GlooTeam
+    from snuh.training.estimator import TrainingData
+    from snuh.training.gradient import GradientHasher
+    from snuh.training.result import TrainingResult
+    from snuh.training.tree_objective import Edges
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ def check_workers(spark: SparkSession, workers: int) -> None:
 
 def train_share(task: Task) -> TrainingResult | Failure | None:
     """Train as one worker of a team; the first returns the result, or why there is none."""
-    from snuh.methods.sharing import team_of_processes
+    from snuh.training.distributed import team_of_processes
 
     with team_of_processes() as team:
         try:
@@ -138,10 +138,10 @@ def train_share(task: Task) -> TrainingResult | Failure | None:
 
 
 def _train(task: Task, team: GlooTeam) -> TrainingResult:
-    from snuh.methods.estimator import TrainingData
-    from snuh.methods.lsa import LSA
-    from snuh.methods.selection import HeldOutScore
-    from snuh.methods.sharing import Share, share_of
+    from snuh.training.distributed import Share, share_of
+    from snuh.training.estimator import TrainingData
+    from snuh.training.spectral import LSA
+    from snuh.training.validation_score import HeldOutScore
 
     check_version(task.version)
     X = task.shipment.rows("x", columns=task.columns)
@@ -159,7 +159,7 @@ def _train(task: Task, team: GlooTeam) -> TrainingResult:
 
 def _edges_of(task: Task, documents: Any) -> Edges | None:
     """Return the edges that touch the worker's documents."""
-    from snuh.methods.tree_objective import Edges
+    from snuh.training.tree_objective import Edges
 
     if not task.has_edges:
         return None

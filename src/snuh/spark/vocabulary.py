@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import snuh
 from snuh.errors import InputError
 from snuh.features import TfidfFeatures
-from snuh.features.words import WordCounts, word_splitter
+from snuh.features.vocabulary import WordCounts, word_splitter
 from snuh.spark.documents import split_of
 from snuh.spark.failures import check_version
 from snuh.spark.watching import Report, watched

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from snuh.codes import code_column
 from snuh.errors import InputError, SnuhError
+from snuh.io import dump_json, read_json, reporting_as_input_error, write_json
 from snuh.model import Model
 from snuh.spark.documents import look_at, named_columns
 from snuh.spark.encoding import SentModel, encode_texts, receive_model, send_model
 from snuh.spark.watching import Report, watched
-from snuh.storage import dump_json, read_json, reporting_as_input_error, write_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from snuh.corpus import Document, MatrixSource, MatrixSplit, Progress, TextSource
+from snuh.corpus import Document, FractionCallback, MatrixSource, MatrixSplit, TextSource
 from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
 from snuh.errors import InputError, check_arguments
 from snuh.features import TfidfFeatures
@@ -62,7 +62,7 @@ class _Recorded(TextSource):
         self.name = source.name
         self._source = source
 
-    def documents(self, progress: Progress | None = None) -> Iterator[Document]:
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
         self.ids: dict[str, list[str]] = {"train": [], "val": [], "test": []}
         self.labels: dict[str, list[tuple[str, ...]]] = {"train": [], "val": [], "test": []}
         checksum = DocumentsChecksum()

@@ -23,7 +23,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
 from snuh.errors import InputError
-from snuh.storage import reporting_as_input_error
+from snuh.io import reporting_as_input_error
 from snuh.tuning.grids import Grid, Value
 
 NAME = "snuh tune"

@@ -15,8 +15,8 @@ from snuh.experiments.reach import ReachScore
 from snuh.experiments.run import Select
 from snuh.features import check_matrix
 from snuh.methods import make
-from snuh.methods.result import FailedFitError, Score, check_whole
 from snuh.progress import OnProgress
+from snuh.training.result import FailedFitError, Score, check_whole
 from snuh.tuning.rows import Rows
 
 
@@ -68,7 +68,7 @@ class Task:
         """
         estimator = make(self.method, bits=self.bits, seed=self.seed, parameters={**self.fixed, **parameters})
         with warnings.catch_warnings():
-            from snuh.methods.estimator import DeadCodesWarning
+            from snuh.training.estimator import DeadCodesWarning
 
             warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails, with the reason
             estimator.fit(self._train, X_val=self._held, score=self.score, on_progress=on_progress)
@@ -81,7 +81,7 @@ class Task:
 
 def _split(rows: Rows, seed: int) -> tuple[Any, Any]:  # whatever the rows are kept as
     """Return what is learnt from and what is held out: the documents of `val`, or those a fit would draw."""
-    from snuh.methods.estimator import hold_out
+    from snuh.training.estimator import hold_out
 
     if rows.val is not None:
         return rows.train.X, rows.val.X

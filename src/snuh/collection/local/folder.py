@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from snuh.collection.fingerprints import check_takes_texts, fingerprint_of, is_fingerprint
 from snuh.collection.local.store import STORE_FILE, Store
+from snuh.collection.model_files import check_takes_texts, fingerprint_of, is_fingerprint
 from snuh.errors import CollectionError, InputError, ModelError
-from snuh.model import Model, load
-from snuh.storage import (
+from snuh.io import (
     atomic_write,
     read_json,
     reporting_as_input_error,
     write_json,
 )
+from snuh.model import Model, load
 
 MANIFEST_FILE, MODELS_FOLDER = "collection.json", "models"
 FORMAT, VERSION = "snuh-collection", 1

@@ -15,12 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.collection import backend
-from snuh.collection.backend import NewDocument, by_id
-from snuh.collection.columns import is_storable, to_columns, to_document
-from snuh.collection.local.connection import Connection, reported
-from snuh.collection.local.schema import NEXT_CODES, STORE_VERSION, TABLES
-from snuh.collection.results import Added
-from snuh.collection.rows import CodeRows
+from snuh.collection.backend import NewDocument, by_id, from_columns, is_storable, to_columns
+from snuh.collection.local.sqlite import NEXT_CODES, STORE_VERSION, TABLES, Connection, reported
+from snuh.collection.results import Added, CodeRows
 from snuh.corpus import Document
 from snuh.errors import CollectionError
 from snuh.filters import Filter, SqlColumns, to_sql
@@ -327,7 +324,7 @@ def _condition(where: Filter | None) -> tuple[str, list[Any]]:
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    return to_document(*row[1:])
+    return from_columns(*row[1:])
 
 
 def _integers(rows: sqlite3.Cursor) -> NDArray[np.int64]:

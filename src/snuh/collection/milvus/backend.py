@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import LostConnectionError, Place, State, even_places
-from snuh.collection.columns import is_storable
+from snuh.collection.backend import LostConnectionError, Place, State, even_places, is_storable
 from snuh.collection.milvus.connection import Connection
 from snuh.collection.milvus.entities import DOCUMENT, field_key, key_of
 from snuh.collection.milvus.expressions import condition_of
@@ -36,8 +35,7 @@ from snuh.collection.milvus.rows import HAS_CODE, IS_DOCUMENT, Rows, code_of
 from snuh.collection.milvus.site import Site
 from snuh.collection.milvus.turn import HeldTurn, read_turn, taking_turn
 from snuh.collection.milvus.writing import MilvusWrite
-from snuh.collection.results import Fast
-from snuh.collection.rows import CodeRows
+from snuh.collection.results import CodeRows, Fast
 from snuh.corpus import Document
 from snuh.errors import CollectionError, ModelError
 from snuh.filters import Filter

@@ -24,10 +24,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from snuh.collection.backend import NewDocument
-from snuh.collection.columns import Columns, to_columns
+from snuh.collection.backend import Columns, NewDocument, to_columns
 from snuh.corpus import Document
-from snuh.filters.special import ID, LABELS, SPLIT
+from snuh.filters.tree import ID, LABELS, SPLIT
 
 DOCUMENT, WITHOUT_CODE, PIECE, FIELD, FACT = range(5)
 MODEL_KEY = "model"  # of the list of the model's files, which is always there

@@ -11,11 +11,10 @@ import json
 import re
 from collections.abc import Iterable
 
-from snuh.collection.columns import is_storable
+from snuh.collection.backend import is_storable
 from snuh.collection.milvus.entities import key_of
 from snuh.filters import Filter
-from snuh.filters.special import ID, LABELS, SPLIT
-from snuh.filters.tree import And, Comparison, Contains, Field, In, IsNull, Not, Or, Value
+from snuh.filters.tree import ID, LABELS, SPLIT, And, Comparison, Contains, Field, In, IsNull, Not, Or, Value
 
 PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")

@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from snuh.collection.fingerprints import is_fingerprint
 from snuh.collection.milvus.connection import Connection, GoneError
 from snuh.collection.milvus.entities import schema
 from snuh.collection.milvus.site import Site
+from snuh.collection.model_files import is_fingerprint
 from snuh.errors import CollectionError, InputError
 
 FORMAT, VERSION = "snuh-collection", 1

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from snuh.collection.backend import share_found
 from snuh.collection.milvus.entities import FACT, Row
 from snuh.collection.milvus.finding import ALL_LISTS, Found
 from snuh.collection.milvus.rows import Rows
-from snuh.collection.recall import share_found
 from snuh.collection.results import Fast
 from snuh.errors import CollectionError
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from snuh.collection.backend import NewDocument, Put, State
-from snuh.collection.fingerprints import check_takes_texts
 from snuh.collection.milvus.connection import Connection
 from snuh.collection.milvus.entities import schema
 from snuh.collection.milvus.facts import Facts, is_ours, leftovers
@@ -17,7 +16,7 @@ from snuh.collection.milvus.rows import Rows
 from snuh.collection.milvus.site import Site
 from snuh.collection.milvus.turn import make_turn, read_turn
 from snuh.collection.milvus.writing import MilvusWrite
-from snuh.collection.modelfiles import ModelFiles, files_of
+from snuh.collection.model_files import ModelFiles, check_takes_texts, files_of
 from snuh.collection.results import Added
 from snuh.errors import CollectionError, InputError, SnuhError
 from snuh.model import Model

@@ -7,7 +7,7 @@ import json
 
 from snuh.collection.milvus.entities import FACT, MODEL_KEY, Row, pieces_of
 from snuh.collection.milvus.rows import Rows
-from snuh.collection.modelfiles import ModelFiles, model_of
+from snuh.collection.model_files import ModelFiles, model_of
 from snuh.errors import ModelError
 from snuh.model import Model
 

@@ -14,7 +14,7 @@ from snuh.collection.milvus.making import make_documents
 from snuh.collection.milvus.rows import IS_DOCUMENT, Rows
 from snuh.collection.milvus.turn import HeldTurn, read_turn
 from snuh.collection.milvus.writing import MilvusWrite
-from snuh.collection.modelfiles import files_of
+from snuh.collection.model_files import files_of
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, SnuhError

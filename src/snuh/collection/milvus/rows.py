@@ -23,7 +23,7 @@ from snuh.collection.milvus.entities import (
     to_document,
 )
 from snuh.collection.milvus.facts import Facts
-from snuh.collection.rows import CodeRows
+from snuh.collection.results import CodeRows
 from snuh.corpus import Document
 from snuh.errors import CollectionError, ModelError
 

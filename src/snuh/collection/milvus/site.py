@@ -15,8 +15,8 @@ import secrets
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from snuh.addresses import check_signs, shown
 from snuh.errors import InputError
+from snuh.urls import check_signs, shown
 
 PORT = 19_530
 TOKEN_VARIABLE = "MILVUS_TOKEN"  # "user:password", or the key of a hosted Milvus

@@ -9,13 +9,10 @@ import psycopg
 
 from snuh.collection import backend
 from snuh.collection.backend import Put
-from snuh.collection.fingerprints import check_takes_texts
-from snuh.collection.modelfiles import files_of
+from snuh.collection.model_files import check_takes_texts, files_of
 from snuh.collection.postgres import schema
 from snuh.collection.postgres.backend import PgBackend
-from snuh.collection.postgres.connections import Connection, connect
-from snuh.collection.postgres.errors import reported
-from snuh.collection.postgres.place import PgPlace, read_place
+from snuh.collection.postgres.connection import Connection, PgPlace, connect, read_place, reported
 from snuh.collection.postgres.write import PgWrite, make_tables
 from snuh.model import Model
 

@@ -10,22 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Place, even_places, tried_twice
-from snuh.collection.columns import is_storable, to_document
-from snuh.collection.modelfiles import model_of
-from snuh.collection.postgres.bitstrings import to_rows
-from snuh.collection.postgres.completeness import check_has_codes
-from snuh.collection.postgres.conditions import to_condition
-from snuh.collection.postgres.connections import STATE, Connections, Reading, connect
-from snuh.collection.postgres.errors import reported
-from snuh.collection.postgres.finding import Finder
-from snuh.collection.postgres.hnsw import fast_of, make_hnsw
-from snuh.collection.postgres.place import PgPlace
-from snuh.collection.postgres.rehash import rehash
+from snuh.collection.backend import Place, even_places, from_columns, is_storable, tried_twice
+from snuh.collection.model_files import model_of
+from snuh.collection.postgres.connection import STATE, Connections, PgPlace, Reading, connect, reported
 from snuh.collection.postgres.schema import check_tables, pgvector
-from snuh.collection.postgres.write import PgWrite, State
-from snuh.collection.results import Fast
-from snuh.collection.rows import CodeRows
+from snuh.collection.postgres.search import Finder, fast_of, make_hnsw
+from snuh.collection.postgres.sql import to_condition, to_rows
+from snuh.collection.postgres.write import PgWrite, State, check_has_codes, rehash
+from snuh.collection.results import CodeRows, Fast
 from snuh.corpus import Document
 from snuh.errors import CollectionError
 from snuh.filters import Filter
@@ -111,7 +103,7 @@ class PgBackend:
     def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
         """Return documents by their seq."""
         rows = self._rows(f"{DOCUMENTS} WHERE d.seq = ANY(%s::bigint[])", ([int(seq) for seq in seqs],))
-        return {row[0]: to_document(*row[1:]) for row in rows}
+        return {row[0]: from_columns(*row[1:]) for row in rows}
 
     def documents(
         self, *, after: int = 0, before: int | None = None, most: int, where: Filter | None = None
@@ -120,7 +112,7 @@ class PgBackend:
         condition, values = to_condition(where)
         query = f"{DOCUMENTS} WHERE d.seq > %s AND d.seq < %s AND {condition} ORDER BY d.seq LIMIT %s"
         rows = self._rows(query, (after, LARGEST_SEQ if before is None else before, *values, most))
-        return [(row[0], to_document(*row[1:])) for row in rows]
+        return [(row[0], from_columns(*row[1:])) for row in rows]
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
         """Return the seqs of the documents that a filter lets through, ascending."""

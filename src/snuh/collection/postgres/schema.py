@@ -12,8 +12,7 @@
 
 from __future__ import annotations
 
-from snuh.collection.postgres.connections import Connection
-from snuh.collection.postgres.place import PgPlace
+from snuh.collection.postgres.connection import Connection, PgPlace
 from snuh.errors import CollectionError, InputError
 
 FORMAT = 1

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from snuh.collection import backend
-from snuh.collection.backend import NewDocument, by_id
-from snuh.collection.columns import Columns, to_columns
-from snuh.collection.modelfiles import ModelFiles
-from snuh.collection.postgres.bitstrings import to_bits
-from snuh.collection.postgres.conditions import exact_json
-from snuh.collection.postgres.connections import Connection
+from snuh.collection.backend import Columns, NewDocument, by_id, to_columns
+from snuh.collection.model_files import ModelFiles, files_of
+from snuh.collection.postgres.connection import Connection, Connections
 from snuh.collection.postgres.schema import FORMAT, TABLES, codes_table, create_codes
+from snuh.collection.postgres.sql import exact_json, to_bits
 from snuh.collection.results import Added
 from snuh.corpus import Document
-from snuh.corpus.record import quote
-from snuh.errors import InputError
+from snuh.corpus.document import quote
+from snuh.encoding import encode_documents
+from snuh.errors import CollectionError, InputError, SnuhError
+from snuh.model import Model
 
 ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 PERHAPS_INEXACT = re.compile(r"[0-9](?:[.eE]|[0-9]{18})")  # a float, or a whole number of over 64 bits
@@ -181,3 +185,91 @@ def _columns(document: Document) -> Columns:
             f"PostgreSQL takes up to {LONGEST_ID:,}"
         )
     return row
+
+
+# Codes of another model for all documents, in a table beside the one in use.
+
+if TYPE_CHECKING:
+    from snuh.collection.postgres.backend import PgBackend
+
+logger = logging.getLogger(__name__)
+
+BATCH_DOCUMENTS = 5_000
+
+
+def rehash(
+    backend: PgBackend, connections: Connections, model: Model, *, progress: Callable[[float], None] | None
+) -> None:
+    """Encode every document with `model`, then let the table of these codes be the one in use.
+
+    Whoever still reads the old table is in a transaction that sees the old state; it is dropped afterwards.
+    """
+    files, token = files_of(model), secrets.token_hex(8)
+    with backend.writing() as write:
+        start, end, table = write.number, write.state.next_seq, codes_table(write.number)
+        write.start_next(table, model.bits, files, token)
+    last = 0
+    while batch := backend.documents(after=last, most=BATCH_DOCUMENTS):
+        with backend.writing() as write:
+            _check_turn(write, token, name=backend.name)
+            write.copy_codes(table, _encoded(batch, model))
+        last = batch[-1][0]
+        if progress is not None:
+            progress(min(1.0, last / max(1, end - 1)))
+    with backend.writing() as write:
+        _check_turn(write, token, name=backend.name)
+        # What others wrote meanwhile is encoded here, where nobody else can write.
+        changed = [seq for seq in backend.changed_since(start).tolist() if seq <= last]
+        write.drop_next(table, changed)
+        for first in range(0, len(changed), BATCH_DOCUMENTS):
+            documents = backend.documents_of(changed[first : first + BATCH_DOCUMENTS])
+            write.copy_codes(table, _encoded(list(documents.items()), model))
+        while batch := backend.documents(after=last, most=BATCH_DOCUMENTS):
+            write.copy_codes(table, _encoded(batch, model))
+            last = batch[-1][0]
+        write.switch(table, model=files.fingerprint, bits=model.bits)
+        old = write.state.codes
+    try:
+        with connections.writing() as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {old}")
+    except SnuhError as error:  # it only takes space, until the next rehash
+        logger.warning("the table of the old codes could not be dropped: %s", error)
+
+
+def _encoded(batch: Sequence[tuple[int, Document]], model: Model) -> Iterator[tuple[int, bytes | None]]:
+    seqs = iter([seq for seq, _ in batch])
+    for part in encode_documents(model, [document for _, document in batch]):
+        for code in part.packed():
+            yield next(seqs), code
+
+
+def _check_turn(write: PgWrite, token: str, *, name: str) -> None:
+    if write.state.rehash != token:
+        raise CollectionError(f"{name}: another rehash of it has started: this one stops")
+
+
+# Whether the documents have their codes, as far as a few of them tell.
+
+LOOKED_AT = 10  # documents from all over: opening takes no longer where there are millions
+
+
+def check_has_codes(connection: Connection, state: State, model: Model, *, name: str) -> None:
+    """Raise CollectionError where one of a few documents has lost its code.
+
+    One without any word that the model knows never had one.
+    """
+    places = np.linspace(1, max(1, state.next_seq - 1), LOOKED_AT).astype(int).tolist()
+    # Asked for one by one, by their keys: joined, the planner might read both tables as a whole.
+    rows = connection.execute(
+        "SELECT DISTINCT d.seq, d.id, d.text FROM unnest(%s::bigint[]) AS wanted (seq) CROSS JOIN LATERAL "
+        "(SELECT seq, id, text FROM documents WHERE seq >= wanted.seq ORDER BY seq LIMIT 1) d "
+        f"WHERE (SELECT 1 FROM {state.codes} c WHERE c.seq = d.seq) IS NULL ORDER BY d.seq",
+        (places,),
+    ).fetchall()
+    for batch in encode_documents(model, [Document(identity, text) for _, identity, text in rows]):
+        for document, code in zip(batch.documents, batch.packed(), strict=True):
+            if code is not None:
+                raise CollectionError(
+                    f"{name}: it has lost codes, such as that of the document {quote(document.id)}: "
+                    "restore the tables from a copy"
+                )

@@ -8,15 +8,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from snuh.collection import Collection
-from snuh.duplicates import USUAL_THRESHOLD
+from snuh.dedup import USUAL_THRESHOLD
 from snuh.explain import bit_meanings
-from snuh.server.answers import BitsAnswer, DuplicatesAnswer, ListsAnswer, MakingAnswer, MapAnswer
-from snuh.server.asking import answer, raw_answer, read_ask, served, served_for_writing
-from snuh.server.asks import ListsAsk
-from snuh.server.hits import Json
 from snuh.server.jobs import Jobs, Kind
-from snuh.server.routes.describing import WITH_BODY, Responses, answers, body_of
-from snuh.server.served import Served
+from snuh.server.requests import answer, raw_answer, read_ask, served, served_for_writing
+from snuh.server.routes.openapi import WITH_BODY, Responses, answers, body_of
+from snuh.server.schemas import BitsAnswer, DuplicatesAnswer, ListsAnswer, ListsAsk, MakingAnswer, MapAnswer
+from snuh.server.service import Json, Served
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["insight"])
 

@@ -10,21 +10,23 @@ from fastapi import APIRouter, Request, Response
 from snuh.collection import Collection
 from snuh.errors import InputError
 from snuh.search import Hit
-from snuh.server.answers import BatchAnswer, EncodeAnswer, ExplainAnswer, SearchAnswer
-from snuh.server.asking import answer, check_one_of, limits, raw_answer, read_ask, served
-from snuh.server.asks import (
+from snuh.server.errors import invalid
+from snuh.server.requests import answer, check_one_of, limits, raw_answer, read_ask, served
+from snuh.server.routes.openapi import WITH_BODY, answers, body_of
+from snuh.server.schemas import (
     MOST_EXPLAINED,
     MOST_HITS_IN_ALL,
+    BatchAnswer,
     BatchAsk,
+    EncodeAnswer,
     EncodeAsk,
+    ExplainAnswer,
     ExplainAsk,
+    SearchAnswer,
     SearchAsk,
     SimilarAsk,
 )
-from snuh.server.hits import Json, answer_explained, explanation_to_json, hits_to_json
-from snuh.server.refusals import invalid
-from snuh.server.routes.describing import WITH_BODY, answers, body_of
-from snuh.server.served import Served
+from snuh.server.service import Json, Served, answer_explained, explanation_to_json, hits_to_json
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["search"])
 

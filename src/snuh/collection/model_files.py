@@ -1,0 +1,69 @@
+"""A model as bytes, for collections that keep it in a database; checked as a model folder is."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from snuh.errors import InputError, ModelError
+from snuh.io import ENCODER_FILE, MODEL_FILES, VOCABULARY_FILE, dump_json, sha256
+from snuh.model import Model, load
+
+# Models that a collection takes, and what tells them apart.
+
+FINGERPRINT_LENGTH = 16
+
+
+def check_takes_texts(model: Model) -> None:
+    """Raise InputError for a model that cannot encode documents."""
+    if model.features is None:
+        raise InputError("a collection needs a model of texts, this one was trained on a matrix of features")
+
+
+def fingerprint_of(model: Model, folder: Path) -> str:
+    """Return what is equal for models that make equal codes; the model is saved in the folder."""
+    digest = hashlib.sha256(dump_json(model.encoder.meta()).encode())
+    for name in (ENCODER_FILE, VOCABULARY_FILE):
+        digest.update(sha256(folder / name).encode())
+    return digest.hexdigest()[:FINGERPRINT_LENGTH]
+
+
+def is_fingerprint(text: str) -> bool:
+    """Tell whether a text can be a fingerprint."""
+    return len(text) == FINGERPRINT_LENGTH and set(text) <= set("0123456789abcdef")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """The files of a model folder."""
+
+    fingerprint: str
+    content: dict[str, bytes]  # by name
+
+
+def files_of(model: Model) -> ModelFiles:
+    """Return the files that a model is saved as."""
+    with tempfile.TemporaryDirectory(prefix="snuh-model-") as place:
+        folder = Path(place) / "model"
+        model.save(folder)
+        content = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+        return ModelFiles(fingerprint_of(model, folder), content)
+
+
+def model_of(content: Mapping[str, bytes], *, where: str) -> Model:
+    """Return the model of these files; ModelError, naming `where`, if they are not as they were saved."""
+    with tempfile.TemporaryDirectory(prefix="snuh-model-") as place:
+        folder = Path(place) / "model"
+        folder.mkdir()
+        for name in MODEL_FILES & content.keys():
+            (folder / name).write_bytes(content[name])
+        try:
+            model = load(folder)
+            model.word_embedding()  # read while the files are there
+        except ModelError as error:
+            reason = str(error).replace(f"{folder}/", "").replace(str(folder), "the model")
+            raise ModelError(f"{where} has lost its model: restore it from a copy ({reason})") from error
+    return model

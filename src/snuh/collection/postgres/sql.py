@@ -1,0 +1,142 @@
+"""A filter as a condition on the columns of a document in PostgreSQL, with everything of the user's bound.
+
+It says the same as `snuh.filters.matching`. The column `fields` holds the metadata with every number written
+out exactly, as `exact_json` does it: then comparing decimals is comparing what Python compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh.collection.results import CodeRows
+from snuh.filters import Filter
+from snuh.filters.lexer import WHOLE_NUMBERS
+from snuh.filters.tree import ID, LABELS, SPLIT, And, Comparison, Contains, Field, In, IsNull, Not, Or, Value
+
+BEYOND_EVERY_FLOAT = "1" + "0" * 309
+
+
+def to_condition(where: Filter | None) -> tuple[str, list[str]]:
+    """Return a condition on the table `documents d`, and its parameters."""
+    if where is None:
+        return "true", []
+    writer = _Writer()
+    return writer.write(where), writer.parameters
+
+
+@dataclass
+class _Writer:
+    """Writes a condition from left to right, and keeps the parameters in the order of their marks."""
+
+    parameters: list[str] = field(default_factory=list)
+
+    def write(self, filter_: Filter) -> str:
+        match filter_:
+            case And(parts):
+                return "(" + " AND ".join(self.write(part) for part in parts) + ")"
+            case Or(parts):
+                return "(" + " OR ".join(self.write(part) for part in parts) + ")"
+            case Not(part):
+                # Null counts as false here, which a plain NOT would leave null.
+                return f"({self.write(part)} IS NOT TRUE)"
+            case IsNull(name):
+                return self.is_null(name)
+            case In(name, values):
+                return "(" + " OR ".join(self.equals(name, value) for value in values) + ")"
+            case Comparison(name, "=", value):
+                return self.equals(name, value)
+            case Comparison(name, order, value):
+                return self.ordered(name, order, value)
+            case Contains(name, value):
+                found = self.value_of(name)
+                return f"(jsonb_typeof({found}) = 'array' AND {self.value_of(name)} @> {self.bind(value)})"
+        raise TypeError(f"expected a filter made by parse, got {filter_!r}")
+
+    def is_null(self, name: Field) -> str:
+        if name.keys == (LABELS,):
+            return "(d.labels = '[]')"
+        return f"(coalesce({self.value_of(name)}, 'null') = 'null')"
+
+    def equals(self, name: Field, value: Value | None) -> str:
+        if value is None:
+            return self.is_null(name)
+        if name.keys in ((ID,), (SPLIT,)):  # so that the index of ids is of use
+            return f"(d.{name.keys[0]} = {self.bind_text(value)})" if isinstance(value, str) else "false"
+        return f"({self.value_of(name)} = {self.bind(value)})"
+
+    def ordered(self, name: Field, order: str, value: Value) -> str:
+        if isinstance(value, bool):
+            return "false"
+        if not isinstance(value, str):
+            found = self.value_of(name)
+            return f"(jsonb_typeof({found}) = 'number' AND {self.value_of(name)} {order} {self.bind(value)})"
+        found = self.value_of(name)
+        text = f"({self.value_of(name)} #>> '{{}}') COLLATE \"C\""
+        return f"(jsonb_typeof({found}) = 'string' AND {text} {order} {self.bind_text(value)})"
+
+    def value_of(self, name: Field) -> str:
+        """Return the value as jsonb; a step into what is no object gives null."""
+        first, *others = name.keys
+        if first in (ID, SPLIT):
+            found = f"to_jsonb(d.{first})"
+        elif first == LABELS:
+            found = "d.labels"
+        else:
+            found, others = "d.fields", list(name.keys)
+        return found + "".join(f" -> {self.bind_text(key)}" for key in others)
+
+    def bind(self, value: Value) -> str:
+        self.parameters.append(exact_json(value))
+        return "%s::jsonb"
+
+    def bind_text(self, text: str) -> str:
+        self.parameters.append(text)
+        return "%s::text"
+
+
+def exact_json(value: Any) -> str:  # Any: a JSON value
+    """Write a value as JSON, every number with the digits that it has: 0.1 is a little more than a tenth.
+
+    A whole number of more than 64 bits is that of a float, as for filters everywhere.
+    """
+    if isinstance(value, Mapping):
+        pairs = (f"{exact_json(str(key))}:{exact_json(item)}" for key, item in value.items())
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(exact_json, value)) + "]"
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return _exact_number(value)
+
+
+def _exact_number(value: int | float) -> str:
+    if isinstance(value, int):
+        if value in WHOLE_NUMBERS:
+            return str(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            return BEYOND_EVERY_FLOAT if value > 0 else f"-{BEYOND_EVERY_FLOAT}"
+    return format(Decimal(value), "f")
+
+
+# Codes as PostgreSQL writes bits: "0110...", the first bit first, as `snuh.codes.pack` packs them.
+
+
+def to_bits(code: bytes) -> str:
+    """Return the bits of a code."""
+    return f"{int.from_bytes(code, 'big'):0{8 * len(code)}b}"
+
+
+def to_rows(rows: Sequence[tuple[int, str]], *, bits: int) -> CodeRows:
+    """Return seqs and bits as arrays."""
+    seqs: NDArray[np.int64] = np.fromiter((seq for seq, _ in rows), dtype=np.int64, count=len(rows))
+    digits = np.frombuffer("".join(code for _, code in rows).encode(), dtype=np.uint8)
+    return CodeRows(seqs, np.packbits(digits.reshape(len(rows), bits) == ord("1"), axis=1))

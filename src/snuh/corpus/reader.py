@@ -1,0 +1,233 @@
+"""Documents from a file of records, whatever the format: what all readers share."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+from snuh.corpus.document import (
+    Document,
+    FieldNames,
+    FractionCallback,
+    MissingFieldError,
+    RecordError,
+    TextSource,
+    quote,
+    to_document,
+)
+from snuh.errors import InputError
+
+# Finding repeated ids in eight bytes an id.
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RECENT = 65_536
+
+
+class SeenIds:
+    """Tells which ids may have come before, by their 64-bit hash.
+
+    The latest ids are compared at once, older ones block by block; a hash reported here is a suspicion
+    (two ids may share one), so the caller looks again at the ids themselves.
+    """
+
+    def __init__(self, *, recent: int = RECENT) -> None:
+        """Compare ids at once with up to `recent` ids before them."""
+        self._limit = recent
+        self._recent: set[int] = set()
+        self._runs: list[NDArray[np.int64]] = []  # sorted, each larger than the next
+
+    def add(self, identity: str) -> frozenset[int]:
+        """Remember an id and return the hashes found twice so far, usually none."""
+        digest = hash(identity)
+        if digest in self._recent:
+            return frozenset((digest,))
+        self._recent.add(digest)
+        return self.check() if len(self._recent) >= self._limit else frozenset()
+
+    def check(self) -> frozenset[int]:
+        """Compare the latest ids with all before them and return the hashes found twice."""
+        if not self._runs and len(self._recent) < self._limit:
+            return frozenset()
+        import numpy as np
+
+        block = np.sort(np.fromiter(self._recent, dtype=np.int64, count=len(self._recent)))
+        self._recent.clear()
+        repeated: set[int] = set()
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run, block), run.size - 1)
+            repeated.update(block[run[places] == block].tolist())
+        self._runs.append(block)
+        while len(self._runs) > 1 and self._runs[-2].size <= self._runs[-1].size:
+            merged = np.concatenate([self._runs.pop(), self._runs.pop()])
+            merged.sort()
+            self._runs.append(merged)
+        return frozenset(repeated)
+
+
+# A source whose every reading is reported, also by readers that ask for no report.
+
+
+class WatchedSource(TextSource):
+    """The documents of another source; how far each reading is goes to a callback of its own, in order."""
+
+    def __init__(self, source: TextSource, *readings: FractionCallback) -> None:
+        """Report the first reading to the first callback, and so on; there may be more readings."""
+        self.name = source.name
+        self._source = source
+        self._readings = iter(readings)
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        """Yield the documents of the other source."""
+        yield from self._source.documents(next(self._readings, progress))
+
+
+# Lines of UTF-8 text from a file, compressed or not.
+
+BOM = b"\xef\xbb\xbf"
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def _nothing_read() -> float:
+    return 0.0
+
+
+@dataclass(slots=True)
+class Meter:
+    """Tells how far a reading has come; the reader sets `fraction` once it knows how to measure."""
+
+    fraction: Callable[[], float] = _nothing_read
+
+
+@contextmanager
+def open_bytes(path: Path, meter: Meter) -> Iterator[io.BufferedIOBase]:
+    """Open a file for reading, decompressing gzip (known by its first bytes), and set up the meter."""
+    with path.open("rb") as raw:
+        size = max(os.fstat(raw.fileno()).st_size, 1)
+        # For gzip this is the position in the compressed file.
+        meter.fraction = lambda: min(1.0, raw.tell() / size)
+        if raw.peek(2)[:2] != GZIP_MAGIC:
+            yield raw
+            return
+        yield _decompressed(raw)
+
+
+def _decompressed(raw: BinaryIO) -> io.BufferedReader:
+    # GzipFile finds lines in Python; the C buffer around it does so several times faster.
+    return io.BufferedReader(gzip.GzipFile(fileobj=raw), buffer_size=1 << 17)
+
+
+def text_lines(path: Path, meter: Meter) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, line with its ending); a byte order mark at the start is dropped."""
+    number = 0
+    try:
+        with open_bytes(path, meter) as stream:
+            for number, line in enumerate(stream, start=1):
+                if number == 1:
+                    line = line.removeprefix(BOM)
+                try:
+                    text = line.decode()
+                except UnicodeDecodeError as error:
+                    raise not_utf8(error, f"{path.name} line {number}") from None
+                yield number, text
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f"{path.name} line {number + 1}: the gzip file is truncated or damaged ({error}): "
+            "get a whole copy of it"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+
+
+def not_utf8(error: UnicodeDecodeError, place: str) -> InputError:
+    """Say which byte of a line is not UTF-8."""
+    before = error.object[: error.start]
+    column = error.start - (before.rfind(b"\n") + 1) + 1
+    return InputError(
+        f"{place}: byte {column} (0x{error.object[error.start]:02x}) is not valid UTF-8: "
+        "convert the file to UTF-8"
+    )
+
+
+# (line for messages, number for documents without id, fields); Any: whatever the file holds.
+Record: TypeAlias = tuple[int, int, dict[str, Any]]
+Records: TypeAlias = Generator[Record, None, None]
+Reader: TypeAlias = Callable[[Path, Meter], Records]
+
+DOCUMENTS_PER_REPORT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file: how to read its records, what a place in it is called, a hint on its fields."""
+
+    read: Reader
+    place: str = "line"
+    hint: str = ""
+
+
+class RecordSource(TextSource):
+    """The documents of one file."""
+
+    def __init__(
+        self, path: Path, form: Format, *, name: str | None = None, fields: FieldNames | None = None
+    ) -> None:
+        """Read `path` by `form`, with text and id in the named fields."""
+        self.name = name or path.name
+        self._path = path
+        self._format = form
+        self._fields = fields or FieldNames()
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        """Yield the documents in the order of the file; ids are checked to be unique on the way."""
+        meter = Meter()
+        seen = SeenIds()
+        count = 0
+        for _, document in self._read(meter):
+            if repeated := seen.add(document.id):
+                self._refuse(repeated)
+            if progress is not None and count % DOCUMENTS_PER_REPORT == 0:
+                progress(meter.fraction())
+            count += 1
+            yield document
+        if repeated := seen.check():
+            self._refuse(repeated)
+        if not count:
+            raise InputError(f"{self._path.name}: there are no documents in it")
+        if progress is not None:
+            progress(1.0)
+
+    def _read(self, meter: Meter) -> Iterator[tuple[int, Document]]:
+        # Closing at once, not when collected, frees the file even if the consumer stops early.
+        with closing(self._format.read(self._path, meter)) as records:
+            for line, number, fields in records:
+                try:
+                    document = to_document(fields, number, self._fields)
+                except RecordError as error:
+                    hint = self._format.hint if isinstance(error, MissingFieldError) else ""
+                    place = f"{self._path.name} {self._format.place} {line}"
+                    raise InputError(f"{place}: {error}{hint}") from None
+                yield line, document
+
+    def _refuse(self, repeated: frozenset[int]) -> None:
+        # Read again: names both lines, and lets two different ids of the same hash pass.
+        first: dict[str, int] = {}
+        for line, document in self._read(Meter()):
+            if hash(document.id) not in repeated:
+                continue
+            if document.id in first:
+                place = self._format.place
+                raise InputError(
+                    f"{self._path.name} {place} {line}: the id {quote(document.id)} is already used "
+                    f"on {place} {first[document.id]}: ids must be unique"
+                )
+            first[document.id] = line

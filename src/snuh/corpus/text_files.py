@@ -1,0 +1,250 @@
+"""JSON lines: one object a line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from snuh.corpus.document import JSON, Document, FieldNames, FractionCallback, TextSource, describe, quote
+from snuh.corpus.reader import BOM, Format, Meter, Records, RecordSource, not_utf8, text_lines
+from snuh.errors import InputError
+
+
+def _no_number(_: str) -> None:
+    # Python writes NaN and Infinity, which are not JSON and could not be written again: they become null.
+    return None
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+
+
+def read_jsonl(path: Path, meter: Meter) -> Records:
+    """Yield each line's object, skipping blank lines; a document without an id is named by its line."""
+    for number, line in text_lines(path, meter):
+        try:
+            fields = _DECODER.decode(line)
+        except (ValueError, RecursionError) as error:
+            if line.isspace() or not line:
+                continue
+            raise InputError(f"{path.name} line {number}: {_reason(error)}") from None
+        if type(fields) is not dict:
+            raise InputError(f"{path.name} line {number}: expected a JSON object, got {describe(fields)}")
+        if "\\ud" in line or "\\uD" in line:
+            _check_surrogates(fields, f"{path.name} line {number}")
+        yield number, number, fields
+
+
+def _check_surrogates(fields: object, place: str) -> None:
+    # JSON can write half a character, such as "\\ud83d" alone, which no UTF-8 file can hold again.
+    try:
+        json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise InputError(
+            f"{place}: holds half a character ({half}): remove it, or write the whole character"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        what = error.msg.removesuffix(" at")  # as in "Unterminated string starting at"
+        return f"not valid JSON ({what} at character {error.pos + 1})"
+    if isinstance(error, RecursionError):
+        return "not valid JSON (nested too deeply)"
+    # All that is left: Python refuses whole numbers that take long to convert.
+    most = sys.get_int_max_str_digits()
+    return f"holds a number of more than {most:,} digits: shorten it, or write it as a string"
+
+
+# Tables: comma or tab separated values with the column names in the first row.
+
+# The largest limit that every platform takes; the default refuses fields over 128 KiB.
+FIELD_LIMIT = 2**31 - 1
+HEADER_HINT = "; the first line of the file must hold the column names"
+LABEL_SEPARATORS = re.compile(r"[;|]")
+
+
+def read_csv(path: Path, meter: Meter) -> Records:
+    """Yield the rows of a .csv file."""
+    return _read_table(path, meter, ",")
+
+
+def read_tsv(path: Path, meter: Meter) -> Records:
+    """Yield the rows of a .tsv file; fields may be quoted as in .csv."""
+    return _read_table(path, meter, "\t")
+
+
+def _read_table(path: Path, meter: Meter, delimiter: str) -> Records:
+    """Yield the rows by column name; `labels` holds several, separated by ";" or "|", `label` holds one."""
+    csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))
+    lines = (line for _, line in text_lines(path, meter))
+    # strict: a quote that never closes would otherwise swallow the rest of the file as one text.
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    number = 0
+    line = 1
+    try:
+        for row in reader:
+            if header is None:
+                header = _check_header(row, f"{path.name} line {line}")
+            elif row:
+                number += 1
+                yield line, number, _fields(header, row, f"{path.name} line {line}")
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{path.name} line {line}: not a valid row ({error}): "
+            "a field with quotes in it must be quoted, and its quotes doubled"
+        ) from None
+
+
+def _check_header(row: list[str], place: str) -> list[str]:
+    names = [name.strip() for name in row]
+    if not any(names):
+        raise InputError(f"{place}: expected the column names, got a blank line")
+    repeated = [name for name in names if name and names.count(name) > 1]
+    if repeated:
+        raise InputError(f"{place}: the column {quote(repeated[0])} is there twice: rename one")
+    return names
+
+
+def _fields(header: list[str], row: list[str], place: str) -> dict[str, Any]:
+    if len(row) != len(header):
+        raise InputError(f"{place}: expected {len(header)} fields as in the header, got {len(row)}")
+    fields: dict[str, Any] = dict(zip(header, row, strict=True))
+    # An unnamed column is the row index that some tools write.
+    fields.pop("", None)
+    if "labels" in fields:
+        fields["labels"] = LABEL_SEPARATORS.split(fields["labels"])
+    return fields
+
+
+# Plain text: one document a line.
+
+
+def read_plain(path: Path, meter: Meter) -> Records:
+    """Yield each line that is not blank as a text, named by its line number."""
+    for number, line in text_lines(path, meter):
+        if not line.isspace() and line:
+            yield number, number, {"text": line.rstrip("\r\n")}
+
+
+# Standard input: kept in a temporary file, so that it can be read more than once.
+
+NAME = "standard input"
+PIECE_BYTES = 1 << 16
+
+
+class StdinSource(TextSource):
+    """JSON lines if the first line that is not blank starts an object, else one text a line.
+
+    The input is read to its end at the first iteration; the file is deleted with this object.
+    """
+
+    def __init__(self, *, stream: BinaryIO | None = None, fields: FieldNames | None = None) -> None:
+        """Read `stream`, or standard input where none is given."""
+        self.name = NAME
+        self._stream = stream
+        self._fields = fields or FieldNames()
+        self._source: RecordSource | None = None
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        """Yield the documents, after the whole input has come in."""
+        if self._source is None:
+            self._source = self._spool()
+        yield from self._source.documents(progress)
+
+    def _spool(self) -> RecordSource:
+        # In a folder of its own the file can bear the name that messages show.
+        folder = tempfile.TemporaryDirectory(prefix="snuh-")
+        weakref.finalize(self, folder.cleanup)
+        path = Path(folder.name) / NAME
+        with path.open("wb") as file:
+            stream = self._stream or sys.stdin.buffer
+            # A plain read goes on in C until it has all it asked for, and Ctrl-C would have to wait for that.
+            read = getattr(stream, "read1", stream.read)
+            while piece := read(PIECE_BYTES):
+                file.write(piece)
+        form = Format(read_jsonl if _holds_objects(path) else read_plain)
+        if form.read is read_plain:
+            self._fields.check_unused(NAME)
+        return RecordSource(path, form, fields=self._fields)
+
+
+def _holds_objects(path: Path) -> bool:
+    lines = (line.strip() for _, line in text_lines(path, Meter()))
+    return next((line.startswith("{") for line in lines if line), False)
+
+
+# A folder of text files: one document a file.
+
+SUFFIXES = (".txt", ".md", ".rst")
+DOCUMENTS_PER_REPORT = 256
+
+
+class FolderSource(TextSource):
+    """The text files below a folder, in the order of their paths; hidden files and folders are left out.
+
+    A document's id is the path inside the folder; the first sub-folder on it is the metadata "folder".
+    """
+
+    def __init__(self, folder: Path, *, name: str | None = None) -> None:
+        """Read the text files below `folder`."""
+        self.name = name or folder.resolve().name
+        self._folder = folder
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        """Yield one document a file."""
+        identities = sorted(_text_files(self._folder))
+        if not identities:
+            kinds = ", ".join(SUFFIXES)
+            raise InputError(f"{self._folder}: there are no text files in this folder (looked for {kinds})")
+        for count, identity in enumerate(identities):
+            if progress is not None and count % DOCUMENTS_PER_REPORT == 0:
+                progress(count / len(identities))
+            yield self._document(identity)
+        if progress is not None:
+            progress(1.0)
+
+    def _document(self, identity: str) -> Document:
+        try:
+            data = (self._folder / identity).read_bytes()
+        except OSError as error:
+            raise InputError(f"cannot read {identity}: {error.strerror}") from None
+        top, _, rest = identity.partition("/")
+        metadata: dict[str, JSON] = {"folder": top} if rest else {}
+        return Document(identity, _text(data, identity), metadata=metadata)
+
+
+def _text(data: bytes, identity: str) -> str:
+    data = data.removeprefix(BOM)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise not_utf8(error, f"{identity} line {number}") from None
+
+
+def _text_files(folder: Path) -> Iterator[str]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if name.startswith(".") or not name.lower().endswith(SUFFIXES):
+                continue
+            yield _check_name((Path(parent) / name).relative_to(folder).as_posix())
+
+
+def _check_name(identity: str) -> str:
+    try:
+        identity.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the file name {identity!a} is not valid UTF-8: rename the file") from None
+    return identity

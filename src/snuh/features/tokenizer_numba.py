@@ -1,0 +1,175 @@
+r"""Counting the words of a fixed vocabulary in many texts, as machine code.
+
+The texts are scanned as UTF-8 bytes. A word is a maximal run of at least two characters that Python's `\w`
+matches, which is what the default token pattern finds; each is hashed while it is read, looked up in an
+open-addressing table and compared byte by byte with the term found there, so the counts are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snuh._numba import compiled
+from snuh.features.weighting import TermCounts
+
+_HASH_START = np.uint64(14695981039346656037)  # FNV-1a, 64 bits
+_HASH_FACTOR = np.uint64(1099511628211)
+_HALF = np.uint64(32)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+
+
+class TermScanner:
+    """Counts known terms in texts whose words follow the default token pattern."""
+
+    def __init__(self, terms: Sequence[str], *, lowercase: bool) -> None:
+        encoded = [term.encode("utf-8", "surrogatepass") for term in terms]
+        self._pool = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        self._starts = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(term) for term in encoded], out=self._starts[1:])
+        slots = 1 << (4 * len(encoded)).bit_length()  # at most a quarter full: most probes end at once
+        self._table = _build_table(self._pool, self._starts, slots)
+        self._lowercase = lowercase
+        self._folded = _ascii_words(lowercase=lowercase)
+
+    def count(self, texts: Sequence[str]) -> TermCounts:
+        """Count the terms of each text; safe to call from several threads."""
+        encoded = [self._encode(text) for text in texts]
+        buffer = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
+        # A word takes two bytes and one to end it, or the end of its text.
+        most = (len(buffer) + len(encoded)) // 3 + 1
+        indptr = np.zeros(len(encoded) + 1, dtype=np.int64)
+        indices = np.empty(most, dtype=np.int32)
+        counts = np.empty(most, dtype=np.int32)
+        used = _count_terms(
+            buffer, ends, self._folded, word_characters(), self._table, self._pool, self._starts,
+            indptr, indices, counts,
+        )  # fmt: skip
+        return TermCounts(indptr, indices[:used].copy(), counts[:used].copy())
+
+    def _encode(self, text: str) -> bytes:
+        # The kernel lowercases ASCII itself; the rest of Unicode is Python's to know (ß, İ, final sigma).
+        if self._lowercase and not text.isascii():
+            text = text.lower()
+        return text.encode("utf-8", "surrogatepass")
+
+
+@cache
+def word_characters() -> NDArray[np.bool_]:
+    r"""Return for every code point whether Python's `\w` matches it."""
+    characters = np.arange(0x110000, dtype=np.uint32).view("<U1")
+    table: NDArray[np.bool_] = np.strings.isalnum(characters)
+    table[ord("_")] = True
+    return table
+
+
+def _ascii_words(*, lowercase: bool) -> NDArray[np.uint8]:
+    """Return the byte that each byte counts as: 0 outside words, itself beyond ASCII."""
+    folded = np.arange(256, dtype=np.uint8)
+    for code in range(128):
+        character = chr(code)
+        is_word = character.isalnum() or character == "_"
+        folded[code] = ord(character.lower() if lowercase else character) if is_word else 0
+    return folded
+
+
+# numba has no type stubs, and the kernels' types are those of their signatures.
+@compiled("uint64[::1](Array(uint8, 1, 'C', readonly=True), int64[::1], int64)")
+def _build_table(pool, starts, slots):  # type: ignore[no-untyped-def]
+    """Return slots holding (upper half of the hash, term number + 1), or 0 where free."""
+    table = np.zeros(slots, dtype=np.uint64)
+    mask = np.uint64(slots - 1)
+    for term in range(len(starts) - 1):
+        value = _HASH_START
+        for i in range(starts[term], starts[term + 1]):
+            value = (value ^ np.uint64(pool[i])) * _HASH_FACTOR
+        tag = value >> _HALF
+        slot = (value ^ tag) & mask
+        while table[slot] != 0:
+            slot = (slot + _ONE) & mask
+        table[slot] = (tag << _HALF) | np.uint64(term + 1)
+    return table
+
+
+@compiled(
+    "int64(Array(uint8, 1, 'C', readonly=True), int64[::1], uint8[::1], boolean[::1], uint64[::1],"
+    " Array(uint8, 1, 'C', readonly=True), int64[::1], int64[::1], int32[::1], int32[::1])"
+)
+def _count_terms(  # type: ignore[no-untyped-def]
+    buffer, ends, folded, is_word, table, pool, starts, indptr, indices, counts
+):
+    mask = np.uint64(len(table) - 1)
+    found = np.zeros(len(starts) - 1, dtype=np.int32)  # counts of the current text, all 0 between texts
+    used = 0
+    i = 0
+    for text in range(len(ends)):
+        end = ends[text]
+        row = used
+        while i < end:
+            start = i
+            characters = 0
+            value = _HASH_START
+            step = 0  # the width of the character after the word
+            while i < end:
+                byte = buffer[i]
+                if byte < 128:
+                    fold = folded[byte]
+                    if fold == 0:
+                        step = 1
+                        break
+                    value = (value ^ np.uint64(fold)) * _HASH_FACTOR
+                    i += 1
+                else:
+                    if byte < 0xE0:
+                        width = 2
+                        code = np.uint32(byte & 0x1F)
+                    elif byte < 0xF0:
+                        width = 3
+                        code = np.uint32(byte & 0x0F)
+                    else:
+                        width = 4
+                        code = np.uint32(byte & 0x07)
+                    for j in range(i + 1, i + width):
+                        code = np.uint32((code << np.uint32(6)) | np.uint32(buffer[j] & 0x3F))
+                    if not is_word[code]:
+                        step = width
+                        break
+                    for j in range(i, i + width):
+                        value = (value ^ np.uint64(buffer[j])) * _HASH_FACTOR
+                    i += width
+                characters += 1
+            length = i - start
+            i += step
+            if characters < 2:
+                continue
+            tag = value >> _HALF
+            slot = (value ^ tag) & mask
+            while table[slot] != 0:
+                entry = table[slot]
+                slot = (slot + _ONE) & mask
+                if entry >> _HALF != tag:
+                    continue
+                term = np.int64(entry & _LOW_HALF) - 1
+                first = starts[term]
+                if starts[term + 1] - first != length:
+                    continue
+                same = 0
+                while same < length and folded[buffer[start + same]] == pool[first + same]:
+                    same += 1
+                if same == length:
+                    if found[term] == 0:
+                        indices[used] = term
+                        used += 1
+                    found[term] += 1
+                    break
+        indices[row:used].sort()
+        for k in range(row, used):
+            counts[k] = found[indices[k]]
+            found[indices[k]] = 0
+        indptr[text + 1] = used
+    return used

@@ -1,0 +1,1 @@
+"""What the methods share: estimators, training loops, objectives and closed forms."""

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from snuh.errors import InputError
+from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
+
+
+def unit(dense: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(dense, axis=1, keepdims=True)
+    return (dense / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def some_rows(docs: int, terms: int = 40, seed: int = 0, density: float = 0.15) -> np.ndarray:
+    return unit(sparse.random(docs, terms, density=density, random_state=seed).toarray())
+
+
+def brute_force(cosine: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    cosine = cosine.copy()
+    np.fill_diagonal(cosine, -1)
+    order = np.argsort(-cosine, axis=1, kind="stable")[:, :k]
+    best = np.take_along_axis(cosine, order, axis=1)
+    return np.where(best > 0, order, -1), np.where(best > 0, best, 0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(docs=st.integers(2, 60), k=st.integers(1, 12), seed=st.integers(0, 10_000))
+def test_neighbors_equal_brute_force(docs: int, k: int, seed: int) -> None:
+    rows = some_rows(docs, seed=seed)
+    distinct = np.unique(rows, axis=0)
+    if len(distinct) < docs:
+        return  # copies are searched once: another test
+    found = nearest_neighbors(sparse.csr_matrix(rows), k=k)
+    _, best = brute_force(rows @ rows.T, k)
+    np.testing.assert_allclose(found.similarity[:, : best.shape[1]], best, atol=1e-5)
+
+
+def test_joined_similarity_is_the_mean_of_both_cosines() -> None:
+    rows, dense = some_rows(50), unit(np.random.default_rng(1).standard_normal((50, 5)))
+    found = nearest_neighbors(sparse.csr_matrix(rows), k=4, beside=[DensePart(dense, 0.5)])
+    joined = (rows @ rows.T + dense @ dense.T) / 2
+    expected, best = brute_force(joined, 4)
+    np.testing.assert_allclose(found.similarity, best, atol=1e-5)
+    assert (found.rows == expected).mean() > 0.99  # near ties may fall either way
+
+
+def test_weights_of_three_parts_add_up_to_one_cosine() -> None:
+    rows = some_rows(40, density=0.4)
+    rng = np.random.default_rng(1)
+    first, second = unit(rng.standard_normal((40, 5))), unit(rng.standard_normal((40, 3)))
+    parts = [DensePart(first, 0.25), DensePart(second, 0.5)]
+    found = nearest_neighbors(sparse.csr_matrix(rows), k=4, beside=parts)
+    joined = 0.25 * rows @ rows.T + 0.25 * first @ first.T + 0.5 * second @ second.T
+    np.testing.assert_allclose(found.similarity, brute_force(joined, 4)[1], atol=1e-5)
+
+
+def test_dense_rows_give_the_same_graph_as_brute_force() -> None:
+    rows = unit(np.random.default_rng(2).standard_normal((40, 12)))
+    found = nearest_neighbors(sparse.csr_matrix(rows), k=5)
+    np.testing.assert_allclose(found.similarity, brute_force(rows @ rows.T, 5)[1], atol=1e-5)
+
+
+def test_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sparse.csr_matrix(some_rows(70))
+    whole = nearest_neighbors(X, k=6)
+    monkeypatch.setattr("snuh.graph.neighbors.BLOCK_BYTES", 4 * 70 * 3)
+    shares: list[float] = []
+    in_blocks = nearest_neighbors(X, k=6, on_progress=shares.append)
+    np.testing.assert_array_equal(whole.rows, in_blocks.rows)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(shares) > 10
+
+
+def test_copies_do_not_push_real_neighbors_out() -> None:
+    rows = some_rows(30, density=0.4)
+    copies = np.concatenate([rows, np.repeat(rows[:1], 10, axis=0)])
+    found = nearest_neighbors(sparse.csr_matrix(copies), k=3)
+    np.testing.assert_array_equal(found.rows[0], nearest_neighbors(sparse.csr_matrix(rows), k=3).rows[0])
+    assert found.rows[30:, 0].tolist() == [0, *range(30, 39)]  # each copy knows the one before it
+    assert (found.similarity[30:, 0] == 1).all()
+    assert (found.rows[30:, 1:] == -1).all()
+    assert not (found.rows == np.arange(40)[:, None]).any()
+
+
+def test_an_empty_document_has_no_neighbors_and_is_nobodys() -> None:
+    rows = some_rows(20, density=0.5)
+    rows[7] = 0
+    found = nearest_neighbors(sparse.csr_matrix(rows), k=5, beside=[DensePart(unit(np.ones((20, 2))), 0.5)])
+    assert (found.rows[7] == -1).all()
+    assert not (found.rows == 7).any()
+
+
+def test_fewer_documents_than_k_leaves_places_empty() -> None:
+    found = nearest_neighbors(sparse.csr_matrix(unit(np.ones((3, 2)) + np.eye(3, 2))), k=5)
+    assert ((found.rows >= 0).sum(axis=1) == 2).all()
+
+
+def test_adjacency_is_symmetric_and_has_no_loops() -> None:
+    graph = nearest_neighbors(sparse.csr_matrix(some_rows(50, density=0.3)), k=4).adjacency()
+    assert abs(graph - graph.T).max() == 0
+    assert graph.diagonal().max() == 0
+
+
+def test_gaussian_affinity_is_equation_5() -> None:
+    rows = some_rows(2, density=0.5)
+    cosine = np.float32(rows[0] @ rows[1])
+    expected = np.exp(-np.sum((rows[0] - rows[1]) ** 2) / 0.7)
+    assert gaussian_affinity(np.array([cosine]), sigma=0.7)[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_zero_neighbors_are_refused() -> None:
+    with pytest.raises(InputError, match="neighbors must be at least 1, got 0"):
+        nearest_neighbors(sparse.csr_matrix(some_rows(3)), k=0)

@@ -1,0 +1,28 @@
+"""q(z|x) of the tree objective, spelled out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from scipy import sparse
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from snuh.training.tree_objective import TreeObjective
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Mean and deviation (documents, bits)."""
+
+    mu: Tensor
+    sigma: Tensor
+
+
+def posterior(objective: TreeObjective, rows: sparse.csr_matrix) -> Posterior:
+    """Return what the weights say of these rows."""
+    bits = objective.settings.bits
+    outputs = torch.from_numpy(rows.toarray()) @ objective.weight + objective.bias
+    mean, deviation = outputs[:, :bits], outputs[:, bits : 2 * bits]
+    return Posterior(torch.sigmoid(mean / objective.settings.tau), softplus(deviation))

@@ -1,0 +1,312 @@
+"""The fast sparse objective equals the readable dense one, and its estimates are unbiased."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from snuh.codes import unpack
+from snuh.encoder import Encoder
+from snuh.training.kl import best_correlation, edge_divergence, node_divergence
+from snuh.training.layers import sparse_linear, word_log_likelihood, word_sets
+from snuh.training.sparse_ops import take_rows
+from snuh.training.tree_objective import (
+    Edges,
+    Neighborhoods,
+    TreeBatch,
+    TreeObjective,
+    TreeSettings,
+)
+from tests.reference.dense_snuh import DenseSNUH
+from tests.training.differences import assert_gradient_is_right
+from tests.training.posterior import posterior
+
+DOCS, TERMS, BITS = 30, 50, 8
+
+
+def unit_rows(seed: int, docs: int = DOCS) -> sparse.csr_matrix:
+    X = sparse.random(docs, TERMS, density=0.2, format="csr", dtype=np.float32, random_state=seed)
+    X.sort_indices()
+    lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
+    return sparse.csr_matrix(sparse.diags(1 / np.maximum(lengths, 1e-9)) @ X, dtype=np.float32)
+
+
+def some_edges(seed: int, count: int = 40) -> Edges:
+    rng = np.random.default_rng(seed)
+    pairs = np.array([rng.choice(DOCS, 2, replace=False) for _ in range(count)], dtype=np.int32)
+    return Edges(
+        pairs,
+        rng.uniform(0.1, 1, count).astype(np.float32),
+        rng.uniform(0.3, 0.99, count).astype(np.float32),
+    )
+
+
+def settings(**changes: object) -> TreeSettings:
+    base = TreeSettings(
+        bits=BITS,
+        tau=0.3,
+        beta=0.7,
+        correlation="encoder",
+        neighbor_words=0.0,
+        word_dropout=0.0,
+        refresh=0,
+        warmup=0.0,
+        init_range=0.3,
+        start="random",
+        threshold="half",
+        batch=16,
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def objective(seed: int = 0, **changes: object) -> TreeObjective:
+    generator = torch.Generator().manual_seed(seed)
+    return TreeObjective(unit_rows(1), some_edges(2), settings(**changes), generator=generator)
+
+
+def dense_twin(fast: TreeObjective) -> DenseSNUH:
+    chosen = fast.settings
+    twin = DenseSNUH(TERMS, BITS, tau=chosen.tau, beta=chosen.beta, correlation=chosen.correlation)
+    weight, bias = fast.weight.detach(), fast.bias.detach()
+    with torch.no_grad():
+        twin.mean.weight.copy_(weight[:, :BITS].t())
+        twin.mean.bias.copy_(bias[:BITS])
+        twin.deviation.weight.copy_(weight[:, BITS : 2 * BITS].t())
+        twin.deviation.bias.copy_(bias[BITS : 2 * BITS])
+        if chosen.correlation == "encoder":
+            part = weight[:, 2 * BITS :].t()
+            twin.pair.weight.copy_(torch.cat([part, part], dim=1))
+            twin.pair.bias.copy_(2 * bias[2 * BITS :])  # the fast one adds it for each of the two documents
+        twin.decoder.weight.copy_(fast.words.embedding.detach())
+        twin.decoder.bias.copy_(fast.words.bias.detach())
+    return twin
+
+
+@pytest.mark.parametrize("correlation", ["encoder", "optimum", "prior", "none"])
+def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: str) -> None:
+    fast = objective(correlation=correlation)
+    twin = dense_twin(fast)
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    state = fast.generator.get_state()
+    noise = torch.randn((len(batch.documents), BITS), generator=fast.generator)
+    fast.generator.set_state(state)
+
+    dense = torch.from_numpy(fast.X.toarray())
+    expected = twin.loss(
+        dense[batch.documents],
+        dense[batch.neighbors],
+        noise=noise,
+        weight=batch.weight,
+        t=batch.prior[:, None],
+    )
+    loss = sum(fast.loss(batch, epoch=5.0).values())
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
+
+    loss.backward()
+    expected.backward()
+    close = {"rtol": 1e-3, "atol": 2e-5}
+    torch.testing.assert_close(fast.weight.grad[:, :BITS], twin.mean.weight.grad.t(), **close)
+    torch.testing.assert_close(fast.weight.grad[:, BITS : 2 * BITS], twin.deviation.weight.grad.t(), **close)
+    torch.testing.assert_close(fast.bias.grad[:BITS], twin.mean.bias.grad, **close)
+    torch.testing.assert_close(fast.bias.grad[BITS : 2 * BITS], twin.deviation.bias.grad, **close)
+    torch.testing.assert_close(fast.words.embedding.grad, twin.decoder.weight.grad, **close)
+    torch.testing.assert_close(fast.words.bias.grad, twin.decoder.bias.grad, **close)
+    if correlation == "encoder":
+        # The dense encoder has one weight for each place of the pair; the fast one their sum.
+        both = twin.pair.weight.grad[:, :TERMS] + twin.pair.weight.grad[:, TERMS:]
+        torch.testing.assert_close(fast.weight.grad[:, 2 * BITS :], both.t(), **close)
+
+
+def test_layers_gradients_agree_with_finite_differences() -> None:
+    rows = unit_rows(3, docs=6).astype(np.float64)
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn((TERMS, 4), dtype=torch.float64, generator=generator)
+    z = torch.randn((6, 4), dtype=torch.float64, generator=generator)
+    bias = torch.randn(TERMS, dtype=torch.float64, generator=generator)
+    present = word_sets(rows, torch.float64)
+    assert_gradient_is_right(lambda w: sparse_linear(rows, w), weight)
+    assert_gradient_is_right(lambda a: word_log_likelihood(a, weight, bias, present), z)
+    assert_gradient_is_right(lambda e: word_log_likelihood(z, e, bias, present), weight)
+    assert_gradient_is_right(lambda b: word_log_likelihood(z, weight, b, present), bias)
+
+
+def test_words_are_the_columns_with_a_positive_value() -> None:
+    rows = sparse.csr_matrix(np.array([[0.5, -0.5, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, -1.0]]))
+    present = word_sets(rows)
+    assert present.sizes.tolist() == [1, 0, 2]
+    assert present.first.tolist() == [0, 1, 1, 3]
+    assert present.words.tolist() == [0, 0, 1]
+
+
+def test_word_likelihood_survives_extreme_logits() -> None:
+    rows = unit_rows(3, docs=4)
+    z = torch.full((4, 2), 300.0, requires_grad=True)
+    embedding = torch.randn((TERMS, 2), generator=torch.Generator().manual_seed(0))
+    value = word_log_likelihood(z, embedding, torch.zeros(TERMS), word_sets(rows))
+    value.sum().backward()
+    assert torch.isfinite(value).all()
+    assert torch.isfinite(z.grad).all()
+
+
+def test_correlation_does_not_depend_on_the_order_of_a_pair() -> None:
+    fast = objective()
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    turned = TreeBatch(batch.neighbors, batch.documents, batch.weight, batch.prior)
+    values = []
+    for drawn in (batch, turned):
+        fast.generator.manual_seed(0)
+        values.append(fast.loss(drawn, epoch=1.0)["edges"].item())
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_batches_estimate_the_sums_over_all_documents_and_edges_without_bias() -> None:
+    """The mean of the edge part over many batches is (1/N) sum over edges of w_ij times the edge's term."""
+    fast, edges = objective(correlation="optimum", beta=1.0), some_edges(2)
+    q = posterior(fast, fast.X)
+    i, j = edges.pairs.T
+    prior = torch.from_numpy(edges.prior)[:, None]
+    gamma = best_correlation(q.sigma[i], q.sigma[j], prior=prior)
+    terms = edge_divergence(q.mu[i], q.sigma[i], q.mu[j], q.sigma[j], prior=prior, posterior=gamma).sum(dim=1)
+    whole = {
+        "nodes": node_divergence(q.mu, q.sigma).sum().item() / DOCS,
+        "edges": torch.dot(torch.from_numpy(edges.weight), terms).item() / DOCS,
+    }
+    rng = np.random.default_rng(0)
+    batches = [
+        batch for _ in range(300) for batch in fast.batches(rng, epoch=0) if len(batch.documents) == 16
+    ]
+    losses = [fast.loss(batch, epoch=1.0) for batch in batches]
+    for name, expected in whole.items():
+        samples = np.array([loss[name].item() for loss in losses])
+        error = samples.std(ddof=1) / np.sqrt(len(samples))
+        assert abs(samples.mean() - expected) < 5 * error
+
+
+def test_a_document_without_an_edge_has_no_edge_term() -> None:
+    edges = Edges(np.array([[0, 1]], dtype=np.int32), np.ones(1, np.float32), np.full(1, 0.9, np.float32))
+    batch = Neighborhoods(edges, 3).draw(np.array([2, 1, 0]), np.random.default_rng(0))
+    assert batch.neighbors.tolist() == [2, 0, 1]
+    assert batch.weight.tolist() == [0.0, 0.5, 0.5]
+
+
+def test_beta_grows_over_the_warmup() -> None:
+    fast = objective(correlation="none", warmup=4.0)
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    half, full, later = (fast.loss(batch, epoch=epoch)["nodes"].item() for epoch in (2.0, 4.0, 9.0))
+    assert half == pytest.approx(full / 2, rel=1e-5)
+    assert full == pytest.approx(later, rel=1e-6)
+
+
+def test_codes_start_balanced() -> None:
+    values = objective().encoder().values(unit_rows(1))
+    assert np.abs((values > 0.5).mean(axis=0) - 0.5).max() <= 1 / DOCS
+
+
+def test_median_threshold_balances_codes_wherever_the_means_lie() -> None:
+    fast = objective(threshold="median")
+    with torch.no_grad():
+        fast.bias[:BITS] = -3.0
+    encoder = fast.encoder()
+    ones = np.unpackbits(encoder.encode(fast.X), axis=1).mean(axis=0)
+    assert np.abs(ones - 0.5).max() <= 1 / DOCS
+
+
+def test_numpy_encoder_equals_the_training_model() -> None:
+    fast = objective()
+    rows = unit_rows(5)
+    mu = posterior(fast, rows).mu.detach().numpy()
+    np.testing.assert_allclose(fast.encoder().values(rows), mu, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(np.unpackbits(fast.encoder().encode(rows), axis=1), mu > 0.5)
+
+
+def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -> None:
+    """Without noise the two word terms are plain means over half of the batch each."""
+    fast = objective(neighbor_words=3.0)
+    with torch.no_grad():
+        fast.bias[BITS : 2 * BITS] = -40.0  # no deviation, so the sample is the mean
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    parts = fast.loss(batch, epoch=1.0)
+    half = len(batch.documents) // 2
+
+    def explained(codes_of: np.ndarray, words_of: np.ndarray) -> float:
+        z = posterior(fast, fast.X[codes_of]).mu.detach()
+        words = torch.from_numpy(fast.X[words_of].toarray() > 0)
+        logits = z @ fast.words.embedding.detach().t() + fast.words.bias.detach()
+        return float((words * torch.log_softmax(logits, dim=1)).sum(1).mean())
+
+    own, rest = batch.documents[:half], batch.documents[half:]
+    assert parts["words"].item() == pytest.approx(-explained(own, own), rel=1e-5)
+    others = batch.neighbors[half:]
+    assert parts["neighbor words"].item() == pytest.approx(-3.0 * explained(others, rest), rel=1e-5)
+
+
+def test_hidden_words_keep_the_expected_input_and_the_target() -> None:
+    fast = objective(word_dropout=0.4)
+    rows = take_rows(fast.X, np.arange(10))
+    drawn = np.mean([fast._hide_words(rows).data for _ in range(4000)], axis=0)
+    error = rows.data * np.sqrt(0.4 / 0.6 / 4000)
+    assert (np.abs(drawn - rows.data) <= 5 * error + 1e-6).all()
+    hidden = fast._hide_words(rows)
+    assert (hidden.data == 0).any()
+    assert (rows.data != 0).all()
+
+
+def test_edges_are_drawn_anew_once_before_the_given_epoch() -> None:
+    calls: list[int] = []
+
+    def new_edges(encoder: Encoder) -> Edges:
+        calls.append(encoder.bits)
+        return some_edges(9, count=7)
+
+    generator = torch.Generator().manual_seed(0)
+    fast = TreeObjective(
+        unit_rows(1), some_edges(2), settings(refresh=2), generator=generator, new_edges=new_edges
+    )
+    kept = []
+    for epoch in range(5):
+        next(fast.batches(np.random.default_rng(0), epoch=epoch))
+        kept.append(fast.neighborhoods)
+    assert calls == [BITS]
+    assert [kept.index(one) for one in kept] == [0, 0, 2, 2, 2]
+
+
+def test_edges_are_never_drawn_anew_where_refresh_is_zero() -> None:
+    generator = torch.Generator().manual_seed(0)
+    fast = TreeObjective(
+        unit_rows(1), some_edges(2), settings(), generator=generator, new_edges=lambda encoder: some_edges(9)
+    )
+    drawn_from = fast.neighborhoods
+    next(fast.batches(np.random.default_rng(0), epoch=0))
+    assert fast.neighborhoods is drawn_from
+
+
+def test_two_backward_passes_add_up_as_they_do_everywhere_in_torch() -> None:
+    fast = objective()
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    gradients = []
+    for _ in range(2):
+        fast.generator.manual_seed(0)
+        sum(fast.loss(batch, epoch=1.0).values()).backward()
+        gradients.append([parameter.grad.clone() for parameter in fast.parameters])
+    for once, twice in zip(*gradients, strict=True):
+        torch.testing.assert_close(2 * once, twice)
+
+
+def test_an_itq_start_gives_the_codes_of_itq() -> None:
+    X = objective().X
+    started = objective(start="itq")
+    values = started.X @ started.weight.detach()[:, : started.settings.bits].numpy()
+    assert (values - values.mean(axis=0)).std() == pytest.approx(0.2, rel=1e-3)
+    assert ((values > np.median(values, axis=0)) == unpack(started.encoder().encode(X))).all()
+    # Closer to bits than the same directions turned at random.
+    centred = values - values.mean(axis=0)
+    random = np.linalg.qr(np.random.default_rng(0).standard_normal((values.shape[1],) * 2))[0]
+
+    def loss(v: np.ndarray) -> float:
+        return float(((np.sign(v) * np.abs(v).mean() - v) ** 2).mean())
+
+    assert loss(centred) < loss(centred @ random)
