@@ -21,6 +21,7 @@ from snuh.errors import InputError
 # The names are fixed here and never read from a file, so a model folder cannot point outside itself.
 MODEL_FORMAT = "snuh-model"
 MANIFEST_FILE, ENCODER_FILE, VOCABULARY_FILE = "model.json", "encoder.safetensors", "vocabulary.json"
+COLLECTION_FORMAT, COLLECTION_FILE = "snuh-collection", "collection.json"
 DECODER_FILE = "decoder.safetensors"
 MODEL_FILES = frozenset({MANIFEST_FILE, ENCODER_FILE, VOCABULARY_FILE, DECODER_FILE})
 
@@ -139,11 +140,20 @@ def check_replaceable(folder: Path | str) -> None:
 
 def is_model(folder: Path) -> bool:
     """Tell whether a folder says that it is a snuh model; what it holds is not checked."""
+    return _names_format(folder / MANIFEST_FILE, MODEL_FORMAT)
+
+
+def is_collection_folder(folder: Path) -> bool:
+    """Tell whether a folder says that it is a collection; what it holds is not checked."""
+    return _names_format(folder / COLLECTION_FILE, COLLECTION_FORMAT)
+
+
+def _names_format(path: Path, name: str) -> bool:
     try:
-        manifest = read_json(folder / MANIFEST_FILE)
+        manifest = read_json(path)
     except InputError:
         return False
-    return isinstance(manifest, dict) and manifest.get("format") == MODEL_FORMAT
+    return isinstance(manifest, dict) and manifest.get("format") == name
 
 
 def previous(folder: Path) -> Path:

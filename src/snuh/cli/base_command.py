@@ -143,3 +143,12 @@ def _warnings_in_one_line() -> Iterator[None]:
             yield
         finally:
             logger.removeHandler(handler)
+
+
+def check_text(value: str | None) -> str | None:
+    """Refuse what came in as bytes that are no text: no document could hold it."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter("expected UTF-8 text, got other bytes") from None
+    return value

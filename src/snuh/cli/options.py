@@ -12,15 +12,6 @@ from snuh.methods import DEFAULT
 MAX_CHARACTERS = 10_000_000  # the library's own limit: importing it here would make --help slow
 
 
-def check_text(value: str | None) -> str | None:
-    """Refuse what came in as bytes that are no text: no document could hold it."""
-    try:
-        (value or "").encode()
-    except UnicodeEncodeError:
-        raise typer.BadParameter("expected UTF-8 text, got other bytes") from None
-    return value
-
-
 Source = Annotated[
     str,
     typer.Argument(

@@ -18,7 +18,7 @@ import typer
 from snuh.corpus import Document, FractionCallback, MatrixSource, TextSource, open_source
 from snuh.corpus.source import source_path
 from snuh.errors import InputError
-from snuh.io import dump_json, is_model
+from snuh.io import dump_json, is_collection_folder, is_model
 from snuh.progress import EpochReport, Progress
 from snuh.urls import is_remote, shown
 
@@ -180,13 +180,8 @@ def open_texts(spec: str, *, text_field: str = "text", id_field: str = "id") -> 
 
 def holds_collection(spec: str | Path) -> bool:
     """Tell whether a collection is at `spec`."""
-    if is_remote(spec):
-        return True  # whether it is there is seen when it is opened
-    if not Path(spec).is_dir():
-        return False
-    from snuh.collection import is_collection
-
-    return is_collection(spec)
+    # Whether a remote collection exists is seen when it is opened.
+    return is_remote(spec) or is_collection_folder(Path(spec))
 
 
 if TYPE_CHECKING:

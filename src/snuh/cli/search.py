@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from snuh.cli.base_command import check_text
 from snuh.cli.options import (
     CollectionAddress,
     Explain,
@@ -18,7 +19,6 @@ from snuh.cli.options import (
     RerankBy,
     TextField,
     Where,
-    check_text,
 )
 
 if TYPE_CHECKING:

@@ -242,7 +242,7 @@ def even_places(count: int, most: int) -> NDArray[np.int64]:
 
 # Which module opens the collection at an address; it is imported only then, with the client it needs.
 
-LOCAL = "snuh.collection.local"
+LOCAL = "snuh.collection.local.backend"
 EXTRAS = {"psycopg": "postgres", "psycopg_pool": "postgres", "pymilvus": "milvus"}  # by the module they bring
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from snuh._numba import usable_processors
 from snuh.codes import check_codes
 from snuh.errors import InputError
-from snuh.index.hamming_kernels import Kept, Words, read_only, widest_words
+from snuh.index.hamming_kernels import KEPT, LIMIT, scan_part
 
 PART_ROWS = 1 << 18  # rows a thread takes at a time: some tenths of a millisecond
 BLOCK_QUERIES = 32  # queries that share one reading of the codes
 
 Codes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
+Array = TypeVar("Array", bound=NDArray[Any])
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -44,6 +46,42 @@ class Neighbors:
 
     rows: NDArray[np.int64]
     distances: NDArray[np.uint16]
+
+
+class TopK:
+    """The k nearest codes of each of some queries in the rows read so far, and a few others beside them."""
+
+    def __init__(self, queries: int, *, k: int, rows: int, radius: int) -> None:
+        self.k = min(k, rows)
+        room = min(2 * k, rows)
+        self.rows = np.empty((queries, room), dtype=np.int64)  # each line ascending
+        self.distances = np.empty((queries, room), dtype=np.uint16)
+        self.counts = np.zeros((queries, radius + 2), dtype=np.int64)  # kept at each distance
+        self.states = np.zeros((queries, 3), dtype=np.int64)
+        self.states[:, LIMIT] = radius + 1
+
+    def read(self, queries: Words, codes: Words, allowed: NDArray[np.bool_], part: tuple[int, int]) -> None:
+        """Read a part of the codes, its first row and the one after its last; parts come in order."""
+        state = (self.rows, self.distances, self.counts, self.states)
+        scan_part(queries, codes.reshape(-1), allowed, *part, self.k, *state)
+
+    def of_query(self, query: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+        """Return the rows kept for a query, in ascending order, and their distances."""
+        kept = self.states[query, KEPT]
+        return self.rows[query, :kept], self.distances[query, :kept]
+
+
+def widest_words(codes: NDArray[np.uint8]) -> Words:
+    """View contiguous codes (documents, bytes) as the widest integers that divide a row, read-only."""
+    size = next(size for size in (8, 4, 2, 1) if codes.shape[1] % size == 0)
+    return read_only(codes.view(f"u{size}"))
+
+
+def read_only(array: Array) -> Array:
+    """Return a view that cannot be written, so that a kernel meets one type of array and is compiled once."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def scan(
@@ -72,8 +110,8 @@ def scan_many(
     blocks = [words[first : first + BLOCK_QUERIES] for first in range(0, len(words), BLOCK_QUERIES)]
     parts = split_rows(len(codes), most=PART_ROWS)
 
-    def read(block: Words, waiting: Iterator[tuple[int, int]]) -> Kept:
-        kept = Kept(len(block), k=k, rows=len(codes), radius=radius)
+    def read(block: Words, waiting: Iterator[tuple[int, int]]) -> TopK:
+        kept = TopK(len(block), k=k, rows=len(codes), radius=radius)
         for part in waiting:
             kept.read(block, code_words, mask, part)
         return kept

@@ -7,11 +7,8 @@ Counting how many codes were kept at each distance tells when it can be lowered.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeVar
-
 import numpy as np
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from snuh._numba import Kernel, compiled
 
@@ -19,48 +16,9 @@ GROUP = 256  # codes whose distances are compared at once
 BLOCK = 2048  # codes that stay in the nearest cache while every query reads them
 FAR = np.uint16(65535)  # beyond every distance
 
-# The places of a query's state: how many codes are kept, how many of all that were kept have a distance of at
+# Indices into a query's state: the number of codes kept, how many of all that were kept have a distance of at
 # most the limit, and the limit.
 KEPT, WITHIN, LIMIT = 0, 1, 2
-
-Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
-Array = TypeVar("Array", bound=NDArray[Any])
-
-
-class Kept:
-    """The k nearest codes of each of some queries in the rows read so far, and a few others beside them."""
-
-    def __init__(self, queries: int, *, k: int, rows: int, radius: int) -> None:
-        self.k = min(k, rows)
-        room = min(2 * k, rows)
-        self.rows = np.empty((queries, room), dtype=np.int64)  # each line ascending
-        self.distances = np.empty((queries, room), dtype=np.uint16)
-        self.counts = np.zeros((queries, radius + 2), dtype=np.int64)  # kept at each distance
-        self.states = np.zeros((queries, 3), dtype=np.int64)
-        self.states[:, LIMIT] = radius + 1
-
-    def read(self, queries: Words, codes: Words, allowed: NDArray[np.bool_], part: tuple[int, int]) -> None:
-        """Read a part of the codes, its first row and the one after its last; parts come in order."""
-        state = (self.rows, self.distances, self.counts, self.states)
-        scan_part(queries, codes.reshape(-1), allowed, *part, self.k, *state)
-
-    def of_query(self, query: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-        """Return the rows kept for a query, in ascending order, and their distances."""
-        kept = self.states[query, KEPT]
-        return self.rows[query, :kept], self.distances[query, :kept]
-
-
-def widest_words(codes: NDArray[np.uint8]) -> Words:
-    """View contiguous codes (documents, bytes) as the widest integers that divide a row, read-only."""
-    size = next(size for size in (8, 4, 2, 1) if codes.shape[1] % size == 0)
-    return read_only(codes.view(f"u{size}"))
-
-
-def read_only(array: Array) -> Array:
-    """Return a view that cannot be written, so that a kernel meets one type of array and is compiled once."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 # numba has no type stubs, and the kernels' types are those of their arguments.
@@ -105,7 +63,7 @@ def _keep_near(query, codes, allowed, start, stop, k, rows, distances, counts, s
             continue
         if is_word and not was_near and not _has_near(query[0], codes[first : first + size], limit):
             continue
-        measure(query, codes, first, size, near)
+        hamming_distances(query, codes, first, size, near)
         lowest = near[0]
         for j in range(1, size):
             lowest = min(lowest, near[j])
@@ -146,7 +104,7 @@ def _has_near(query, group, limit):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def measure(query, codes, first, size, near):  # type: ignore[no-untyped-def]
+def hamming_distances(query, codes, first, size, near):  # type: ignore[no-untyped-def]
     """Write the distances of `size` codes from row `first` on; the short codes take vector instructions."""
     words = len(query)
     group = codes[first * words : (first + size) * words]
@@ -222,7 +180,7 @@ def read_lists(query, codes, allowed, rows, starts, chosen, room, k, counts, sta
         for first in range(starts[number], starts[number + 1], GROUP):
             size = _pick(rows[first : min(first + GROUP, starts[number + 1])], allowed, picked)
             _gather(codes, picked, size, len(query), group)
-            measure(query, group, 0, size, near)
+            hamming_distances(query, group, 0, size, near)
             for j in range(size):
                 if near[j] > limit:
                     continue

@@ -18,12 +18,14 @@ from snuh.index.flat import (
     check_allowed,
     check_query,
     check_search,
+    read_only,
     run_in_threads,
     scan,
     scan_many,
     split_rows,
+    widest_words,
 )
-from snuh.index.hamming_kernels import GROUP, measure, read_lists, read_only, widest_words
+from snuh.index.hamming_kernels import GROUP, hamming_distances, read_lists
 
 # Centres for binary codes by k-majority: k-means in which a centre's bit is that of most of its codes.
 
@@ -81,7 +83,7 @@ def _assign(codes, centres, owners):  # type: ignore[no-untyped-def]
         best = np.uint16(65535)
         for first in range(0, count, GROUP):
             size = min(GROUP, count - first)
-            measure(codes[row], centres, first, size, near)
+            hamming_distances(codes[row], centres, first, size, near)
             lowest = near[0]
             for j in range(1, size):
                 lowest = min(lowest, near[j])

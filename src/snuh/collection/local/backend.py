@@ -5,21 +5,29 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Place, even_places
+from snuh.collection.backend import Backend, NewDocument, Place, Put, even_places
 from snuh.collection.local.code_table import CODES_FILE, CodeTable
-from snuh.collection.local.folder import drop_other_models, keep_model, load_model
+from snuh.collection.local.folder import (
+    check_collection,
+    check_free_folder,
+    drop_other_models,
+    keep_model,
+    load_model,
+    making_folder,
+)
 from snuh.collection.local.store import STORE_FILE, State, Store, Write
-from snuh.collection.results import CodeRows, Fast
+from snuh.collection.results import Added, CodeRows, Fast
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, ModelError, SnuhError
 from snuh.filters import Filter
+from snuh.io import is_collection_folder
 from snuh.model import Model
 
 # Codes of another model for all documents, made beside those in use.
@@ -202,3 +210,39 @@ class LocalBackend(Store):
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+# What `snuh.collection.backend.BackendModule` asks of a module that opens collections.
+
+
+def open_backend(address: str, *, timeout: float) -> Backend:
+    """Open the folder of a collection."""
+    check_collection(Path(address))
+    return LocalBackend(Path(address), timeout=timeout)
+
+
+@contextmanager
+def creating(address: str, model: Model) -> Iterator[Put]:
+    """Make a collection; the folder must be absent or empty."""
+    with making_folder(Path(address), model) as place, closing(Store(place)) as store:
+
+        def put(new: Sequence[NewDocument]) -> Added:
+            with store.writing() as write:
+                return write.put(new)
+
+        yield put
+
+
+def check_free(address: str) -> None:
+    """Raise InputError unless a collection can be made in a folder: absent, or empty."""
+    check_free_folder(Path(address))
+
+
+def is_collection(address: str) -> bool:
+    """Tell whether a folder says that it is a collection."""
+    return is_collection_folder(Path(address))
+
+
+def short_name(address: str) -> str:
+    """Return the name of the folder."""
+    return Path(address).resolve().name

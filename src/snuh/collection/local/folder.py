@@ -13,24 +13,18 @@ from snuh.collection.local.store import STORE_FILE, Store
 from snuh.collection.model_files import check_takes_texts, fingerprint_of, is_fingerprint
 from snuh.errors import CollectionError, InputError, ModelError
 from snuh.io import (
+    COLLECTION_FILE,
+    COLLECTION_FORMAT,
     atomic_write,
+    is_collection_folder,
     read_json,
     reporting_as_input_error,
     write_json,
 )
 from snuh.model import Model, load
 
-MANIFEST_FILE, MODELS_FOLDER = "collection.json", "models"
-FORMAT, VERSION = "snuh-collection", 1
-
-
-def is_collection(folder: Path | str) -> bool:
-    """Tell whether a folder says that it is a collection; what it holds is not checked."""
-    try:
-        manifest = read_json(Path(folder) / MANIFEST_FILE)
-    except InputError:
-        return False
-    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+MODELS_FOLDER = "models"
+VERSION = 1
 
 
 def check_collection(folder: Path) -> None:
@@ -39,19 +33,19 @@ def check_collection(folder: Path) -> None:
         raise InputError(
             f'there is no collection {folder}: make one with "snuh create {folder} --from SOURCE"'
         )
-    if not is_collection(folder):
+    if not is_collection_folder(folder):
         raise InputError(
             f'{folder} is not a collection: expected a folder made by "snuh create", '
-            f"and found no {MANIFEST_FILE} in it"
+            f"and found no {COLLECTION_FILE} in it"
         )
-    version = read_json(folder / MANIFEST_FILE).get("format_version")
+    version = read_json(folder / COLLECTION_FILE).get("format_version")
     if version != VERSION:
         raise CollectionError(f"{folder} has format {version}, this snuh reads {VERSION}: update snuh")
 
 
-def check_free(folder: Path) -> None:
+def check_free_folder(folder: Path) -> None:
     """Raise InputError unless a collection can be made at `folder`: absent, or empty."""
-    if is_collection(folder):
+    if is_collection_folder(folder):
         raise InputError(
             f'{folder} is a collection already: add to it with "snuh add", or choose another folder'
         )
@@ -72,7 +66,7 @@ def making_folder(folder: Path, model: Model) -> Iterator[Path]:
 
     Where there is no folder yet, it is made beside its place and moved there.
     """
-    check_free(folder)
+    check_free_folder(folder)
     check_takes_texts(model)
     target = folder.resolve()
     with reporting_as_input_error(folder):
@@ -101,14 +95,14 @@ def _filling(folder: Path, model: Model) -> Iterator[None]:
     fingerprint = keep_model(folder, model)
     Store.create(folder, model=fingerprint, bits=model.bits)
     yield
-    with atomic_write(folder / MANIFEST_FILE) as manifest:
-        write_json(manifest, {"format": FORMAT, "format_version": VERSION}, indent=2)
+    with atomic_write(folder / COLLECTION_FILE) as manifest:
+        write_json(manifest, {"format": COLLECTION_FORMAT, "format_version": VERSION}, indent=2)
     _flush_folder(folder)
 
 
 def _empty(folder: Path) -> None:
     shutil.rmtree(folder / MODELS_FOLDER, ignore_errors=True)
-    for name in (STORE_FILE, f"{STORE_FILE}-wal", f"{STORE_FILE}-shm", MANIFEST_FILE):
+    for name in (STORE_FILE, f"{STORE_FILE}-wal", f"{STORE_FILE}-shm", COLLECTION_FILE):
         (folder / name).unlink(missing_ok=True)
 
 
