@@ -15,7 +15,7 @@ from pydantic import BaseModel
 class Ask(BaseModel):
     text: str
     k: int = 10
-    fast: bool = False
+    approximate: bool = False
 
 
 def make_app(answer: Any) -> FastAPI:

@@ -23,7 +23,7 @@ import snuh.index.flat
 from benchmarks.machine import facts
 from benchmarks.search import clustered_codes
 from snuh.index import scan
-from snuh.index.ivf import Clusters, choose_probes
+from snuh.index.ivf import IVF, choose_probes
 
 BITS, K, WANTED, SAMPLE = 64, 100, 0.99, 50
 
@@ -46,9 +46,9 @@ def main() -> None:
     scan(queries[0], codes[:1000], k=K)  # compiles
     times = [timed(lambda query=query: scan(query, codes, k=K))[0] for query in queries[:20]]
     note(result, "exact query", middle(times))
-    built, clusters = timed(lambda: Clusters.build(codes, lists=chosen.lists))
+    built, clusters = timed(lambda: IVF.build(codes, lists=chosen.lists))
     size = sum(array.nbytes for array in clusters.arrays().values())
-    note(result, "lists", {"lists": len(clusters.centres), "build": built, "megabytes": size >> 20})
+    note(result, "lists", {"lists": len(clusters.centroids), "build": built, "megabytes": size >> 20})
     probes, recall = choose_probes(clusters, codes, k=K, wanted=WANTED, sample=SAMPLE)
     times = [
         timed(lambda query=query: clusters.search(query, codes, k=K, probes=probes))[0] for query in queries

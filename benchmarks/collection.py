@@ -32,7 +32,7 @@ from snuh.features import TfidfFeatures
 from snuh.filters import parse
 from snuh.model import Model
 
-BITS, CENTRES, FLIPPED, K, BATCH = 64, 4_000, 0.08, 100, 100_000
+BITS, CENTROIDS, FLIPPED, K, BATCH = 64, 4_000, 0.08, 100, 100_000
 
 
 def main() -> None:
@@ -77,17 +77,19 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
         return lambda: run(next(queries)[None])
 
     start = time.perf_counter()
-    lists = collection.make_lists(k=K)
+    lists = collection.build_index(k=K)
     clustering = time.perf_counter() - start
     some, rare = "kind = 3", "kind = 3 and number < 100000"
     collection.search_codes(codes[:1], where=some)
     contenders = {
         "faiss": asked(lambda query: flat.search(query, K)),
         "exact": asked(lambda query: collection.search_codes(query, k=K)),
-        "fast": asked(lambda query: collection.search_codes(query, k=K, fast=True)),
+        "fast": asked(lambda query: collection.search_codes(query, k=K, approximate=True)),
         "filtered": asked(lambda query: collection.search_codes(query, k=K, where=some)),
         "filtered, rare": asked(lambda query: collection.search_codes(query, k=K, where=rare)),
-        "fast, filtered": asked(lambda query: collection.search_codes(query, k=K, where=some, fast=True)),
+        "fast, filtered": asked(
+            lambda query: collection.search_codes(query, k=K, where=some, approximate=True)
+        ),
     }
     # One query keeps one thread of faiss busy; its others would only spin, and slow down whoever comes next.
     faiss.omp_set_num_threads(1)
@@ -131,8 +133,8 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
 
 
 def clustered_codes(rng: np.random.Generator, count: int) -> NDArray[np.uint8]:
-    centres = np.random.default_rng(1).integers(0, 256, (CENTRES, BITS // 8), dtype=np.uint8)
-    codes = centres[rng.integers(0, CENTRES, count)]
+    centroids = np.random.default_rng(1).integers(0, 256, (CENTROIDS, BITS // 8), dtype=np.uint8)
+    codes = centroids[rng.integers(0, CENTROIDS, count)]
     for first in range(0, count, BATCH):
         part = codes[first : first + BATCH]
         part ^= np.packbits(rng.random((len(part), BITS), dtype=np.float32) < FLIPPED, axis=1)

@@ -38,7 +38,7 @@ from benchmarks.machine import facts
 from benchmarks.planted import World, plant
 from snuh import load
 from snuh.codes import unpack
-from snuh.dedup import find_duplicates, usual_radius
+from snuh.dedup import default_radius, find_duplicates
 
 PERMUTATIONS = 128
 OUR_SETTINGS = [(m, t) for m in ("cosine", "overlap") for t in (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)]
@@ -83,7 +83,7 @@ def ours(file: Path, model: Any, setting: tuple[str, float]) -> np.ndarray:
 
 def our_answer(rows: Any, codes: np.ndarray, setting: tuple[str, float]) -> np.ndarray:
     measure, threshold = setting
-    radius = usual_radius(codes.shape[1] * 8)
+    radius = default_radius(codes.shape[1] * 8)
     return find_duplicates(codes, rows, radius=radius, threshold=threshold, measure=measure).representative
 
 
@@ -159,12 +159,12 @@ def radius_table(world: World, rows: Any, codes: np.ndarray) -> dict[str, Any]:
         "of_cosine_from_.8": float(near.mean()),
         "radius_for_99%_of_those": int(np.quantile(apart[near], 0.99, method="higher")),
         "radius_for_99%_of_all": int(np.quantile(apart, 0.99, method="higher")),
-        "usual_radius": usual_radius(bits.shape[1]),
-        "within_usual_radius": float((apart[near] <= usual_radius(bits.shape[1])).mean()),
+        "usual_radius": default_radius(bits.shape[1]),
+        "within_usual_radius": float((apart[near] <= default_radius(bits.shape[1])).mean()),
     }
     if rows.shape[0] <= 40_000:
         distances = all_pair_distances(rows, bits, 0.8)
-        within = (distances <= usual_radius(bits.shape[1])).mean()
+        within = (distances <= default_radius(bits.shape[1])).mean()
         result |= {"all_pairs_from_.8": len(distances), "all_pairs_within_usual_radius": float(within)}
     return result
 
@@ -208,7 +208,7 @@ def halves(rows: Any, size: int, rng: np.random.Generator) -> Any:
 def growth_table(worlds: Iterable[tuple[Any, np.ndarray]], *, rounds: int) -> dict[str, Any]:
     table = []
     for rows, codes in worlds:
-        radius = usual_radius(codes.shape[1] * 8)
+        radius = default_radius(codes.shape[1] * 8)
         found: list[Any] = []
 
         def run(rows: Any = rows, codes: Any = codes, radius: int = radius, found: Any = found) -> Any:

@@ -61,8 +61,8 @@ def measure(addresses: dict[str, Path | str], count: int, rounds: int) -> dict[s
             told[name]["documents_per_second_loaded"] = count / (time.perf_counter() - start)
             opened[name] = stack.enter_context(Collection(address))
             start = time.perf_counter()
-            made = opened[name].make_lists(k=K)
-            told[name]["fast"] = {
+            made = opened[name].build_index(k=K)
+            told[name]["approximate"] = {
                 "seconds_to_make": time.perf_counter() - start,
                 **made.settings,
                 "recall": made.recall,
@@ -75,7 +75,7 @@ def measure(addresses: dict[str, Path | str], count: int, rounds: int) -> dict[s
             "exact": {},
             "filtered": {"where": SOME},
             "filtered, rare": {"where": RARE},
-            "fast": {"fast": True},
+            "approximate": {"approximate": True},
         }
         contenders = {
             f"{name}/{way}": _asked(partial(opened[name].search_codes, k=K, **options), queries)

@@ -33,7 +33,7 @@ from benchmarks.machine import facts
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 SIZES = (12_500, 25_000, 50_000, 100_000)
 WARM_UP = 1_000
-ENOUGH, MOST_RUNS = 3.0, 5  # CPU seconds, after which a stage is not run again; and how often at most
+ENOUGH, MAX_RUNS = 3.0, 5  # CPU seconds, after which a stage is not run again; and how often at most
 LIMIT = 1.2
 
 
@@ -98,7 +98,7 @@ def measure(stage: str, folder: Path, docs: int) -> dict[str, Any]:
     if docs > WARM_UP:
         prepare(folder / str(WARM_UP))()
     runs: list[dict[str, Any]] = []
-    while not runs or (sum(run["cpu_seconds"] for run in runs) < ENOUGH and len(runs) < MOST_RUNS):
+    while not runs or (sum(run["cpu_seconds"] for run in runs) < ENOUGH and len(runs) < MAX_RUNS):
         runs.append(_once(prepare(folder / str(docs))))
     return middle(runs)
 

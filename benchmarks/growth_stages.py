@@ -20,7 +20,7 @@ from snuh.corpus import open_source
 from snuh.features import TfidfFeatures
 from snuh.graph import DensePart, Neighbors, nearest_neighbors
 from snuh.index import scan
-from snuh.index.ivf import Clusters
+from snuh.index.ivf import IVF
 from snuh.model import Model
 
 NEIGHBORS, BITS, QUERIES, TOP = 20, 64, 200, 100
@@ -167,7 +167,7 @@ def lists(folder: Path) -> Run:
     codes = np.load(folder / "codes.npy")
 
     def run() -> Facts:
-        return {"lists": len(Clusters.build(codes).centres)}
+        return {"lists": len(IVF.build(codes).centroids)}
 
     return run
 

@@ -34,13 +34,13 @@ from usearch.index import search as usearch_exact
 import snuh.index.flat
 from benchmarks.machine import facts
 from snuh.index import scan, scan_many
-from snuh.index.ivf import Clusters, choose_probes
+from snuh.index.ivf import IVF, choose_probes
 
 Codes = NDArray[np.uint8]
 Run = Callable[[], Any]
 
 BITS, K, BATCH = 64, 100, 32
-CENTRES = 4096
+CENTROIDS = 4096
 WANTED = 0.99
 QUERIES = 200  # for the recall and the times of clusters
 
@@ -78,13 +78,13 @@ def random_codes(rows: int) -> Codes:
 def clustered_codes(rows: int, *, block: int = 1 << 18) -> Codes:
     """Codes around centres; each centre has its own chance, 2 to 12 %, that a bit of its codes differs."""
     rng = np.random.default_rng(1)
-    centres = rng.integers(0, 256, (CENTRES, BITS // 8), dtype=np.uint8)
-    chances = rng.uniform(0.02, 0.12, CENTRES).astype(np.float32)
+    centroids = rng.integers(0, 256, (CENTROIDS, BITS // 8), dtype=np.uint8)
+    chances = rng.uniform(0.02, 0.12, CENTROIDS).astype(np.float32)
     codes = np.empty((rows, BITS // 8), dtype=np.uint8)
     for start in range(0, rows, block):
-        owners = rng.integers(0, CENTRES, min(block, rows - start))
-        flips = rng.random((len(owners), BITS), dtype=np.float32) < chances[owners][:, None]
-        codes[start : start + block] = centres[owners] ^ np.packbits(flips, axis=1)
+        assignments = rng.integers(0, CENTROIDS, min(block, rows - start))
+        flips = rng.random((len(assignments), BITS), dtype=np.float32) < chances[assignments][:, None]
+        codes[start : start + block] = centroids[assignments] ^ np.packbits(flips, axis=1)
     return codes
 
 
@@ -222,9 +222,9 @@ def clusters_against_faiss(codes: Codes) -> dict[str, Any]:
     """One thread for a query, both for building; each side reads as many lists as the wanted recall takes."""
     snuh.index.flat.usable_processors = lambda: 2
     start = time.perf_counter()
-    clusters = Clusters.build(codes)
+    clusters = IVF.build(codes)
     built = time.perf_counter() - start
-    lists = len(clusters.centres)
+    lists = len(clusters.centroids)
     rng = np.random.default_rng(3)
     queries = codes[np.sort(rng.choice(len(codes), QUERIES, replace=False))]
     exact = scan_many(queries, codes, k=K)

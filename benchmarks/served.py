@@ -33,11 +33,11 @@ def random_model() -> Model:
     words = [*(topic_word(t, w) for t in range(TOPICS) for w in range(WORDS_PER_TOPIC)), *common_words()]
     features = TfidfFeatures(min_df=1, max_df=1.0, max_terms=100_000, stop_words=None).fit(words)
     rng = np.random.default_rng(0)
-    centres = {topic: rng.choice([-1.0, 1.0], size=BITS) for topic in range(TOPICS)}
+    centroids = {topic: rng.choice([-1.0, 1.0], size=BITS) for topic in range(TOPICS)}
     weight = rng.normal(scale=SCATTER, size=(len(features.terms), BITS))
     for row, term in enumerate(features.terms):
         if found := re.fullmatch(r"topic(\d+)word\d+", term):
-            weight[row] += centres[int(found[1])]
+            weight[row] += centroids[int(found[1])]
     layer = Layer(weight, np.zeros(BITS), "sigmoid")
     return Model(Encoder((layer,), np.full(BITS, 0.5, dtype=np.float32)), features)
 

@@ -52,7 +52,7 @@ def main() -> None:
         if not folder.exists():
             make(folder, documents=chosen.documents)
         with Collection(folder) as collection:
-            lists = collection.info().fast or collection.make_lists(k=K)
+            lists = collection.info().index or collection.build_index(k=K)
             texts = queries(TEXTS)
             expected = brute_force(collection, texts[:CHECKED])
         with serving(folder) as (port, server):
@@ -83,8 +83,10 @@ def measure(
     loads: dict[str, list[Loaded]] = {name: [] for name in contenders}
     cpu: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(chosen.rounds + 1):
-        for name, (port, path, fast, server) in contenders.items():
-            bodies = [json.dumps({"text": text, "k": K, "fast": fast}).encode() for text in texts]
+        for name, (port, path, approximate, server) in contenders.items():
+            bodies = [
+                json.dumps({"text": text, "k": K, "approximate": approximate}).encode() for text in texts
+            ]
             before = sum(server.cpu_times()[:2])
             found = load(port, path, bodies, clients=chosen.clients, seconds=chosen.seconds if turn else 1.0)
             if turn:  # the first round warms up

@@ -14,7 +14,7 @@ PACKAGES = {name: installed_packages()[name] for name in ("stdlib", "numpy", "sk
 
 
 def few_packages() -> DocstringSource:
-    return DocstringSource(packages=PACKAGES, most=120)
+    return DocstringSource(packages=PACKAGES, limit=120)
 
 
 def test_the_demo_finds_docstrings_of_the_same_package(tmp_path: Path) -> None:

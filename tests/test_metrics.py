@@ -132,7 +132,7 @@ def test_precision_within_the_radius_counts_an_empty_ball_as_zero() -> None:
         codes_of(0b0, 0b11111000), [("a",), ("a",)], codes_of(0b1, 0b11, 0b111), labels, radius=2
     )
     assert evaluation.precision_within_radius == 0.25
-    assert evaluation.empty_radius_share == 0.5
+    assert evaluation.empty_radius_fraction == 0.5
 
 
 def test_the_default_cutoffs_are_those_the_database_can_fill_and_always_100() -> None:
@@ -199,8 +199,8 @@ def test_impossible_cutoffs_and_radii_are_refused(options: dict[str, object], me
 def test_health_counts_codes_ones_and_constant_bits() -> None:
     health = code_health(codes_of(0b10000001, 0b10000001, 0b10000010, 0b10000000))
     assert (health.documents, health.bits, health.distinct_codes) == (4, 8, 3)
-    assert health.biggest_bucket_share == 0.5
-    assert health.ones_share == (1.0, 0, 0, 0, 0, 0, 0.25, 0.5)
+    assert health.largest_bucket_fraction == 0.5
+    assert health.ones_fraction == (1.0, 0, 0, 0, 0, 0, 0.25, 0.5)
     assert health.constant_bits == 6
 
 

@@ -1,4 +1,4 @@
-"""Machine code from Python by numba, kept on disk where a folder for it can be written."""
+"""numba with the project's defaults: compiled code is cached on disk, and kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from typing import Any, TypeAlias
 # A kernel's types are those of its arguments when it runs; numba has no type stubs.
 Kernel: TypeAlias = Callable[..., Any]
 
+# What fastmath may change: the order of floating-point operations. Infinities and NaN stay exact.
+FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
 
-REORDERING = {"contract", "reassoc", "nsz", "arcp"}  # of floating-point operations; infinities and NaN stay
 
-
-def compiled(
-    signature: str | None = None, *, parallel: bool = False, reorder: bool = False
+def njit(
+    signature: str | None = None, *, parallel: bool = False, fastmath: bool = False
 ) -> Callable[[Kernel], Kernel]:
-    """Decorate a kernel; with a signature it is compiled now, without one when it is first called.
+    """Compile a kernel with `numba.njit`: at import with a signature, on the first call without one.
 
     Args:
         signature: types of the arguments.
-        parallel: run its `prange` loops on several threads.
-        reorder: let sums be added up in another order, so that vector instructions can.
+        parallel: run `prange` loops on several threads.
+        fastmath: let sums be reordered, so that they can be vectorised.
     """
-    from numba import njit
+    import numba
 
-    fastmath = REORDERING if reorder else False
+    options: dict[str, Any] = {
+        "nogil": True,
+        "parallel": parallel,
+        "fastmath": FASTMATH if fastmath else False,
+    }
 
     def decorate(function: Kernel) -> Kernel:
         kernel: Kernel
         try:
-            kernel = njit(signature, nogil=True, parallel=parallel, fastmath=fastmath, cache=True)(function)
-        except (RuntimeError, OSError):  # no writable folder, or a full disk
-            kernel = njit(signature, nogil=True, parallel=parallel, fastmath=fastmath)(function)
+            kernel = numba.njit(signature, cache=True, **options)(function)
+        except (RuntimeError, OSError):  # no writable cache directory, or a full disk
+            kernel = numba.njit(signature, **options)(function)
         return kernel
 
     return decorate
-
-
-# How many threads this process may use.
 
 
 def usable_processors() -> int:

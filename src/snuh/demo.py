@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from snuh.collection import Collection, check_free, is_collection
+from snuh.collection import Collection, ensure_absent, is_collection
 from snuh.corpus import TextSource
 from snuh.corpus.docstrings import DocstringSource
 from snuh.encoding import EncodedBatch, encode_source
@@ -29,7 +29,7 @@ QUERIES = (
 )
 OWN_NAMES = {MODEL_FOLDER, CORPUS_FILE, COLLECTION_FOLDER}
 HITS = 5
-QUICK_MOST, QUICK_EPOCHS = 150, 10
+QUICK_MAX, QUICK_EPOCHS = 150, 10
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class DemoResult:
 
 def demo_source(*, quick: bool = False) -> DocstringSource:
     """Return the docstrings of the installed packages; `quick` takes few of each."""
-    return DocstringSource(most=QUICK_MOST) if quick else DocstringSource()
+    return DocstringSource(limit=QUICK_MAX) if quick else DocstringSource()
 
 
 def demo_hasher(*, bits: int = 64, quick: bool = False) -> TextHasher:
@@ -79,7 +79,7 @@ def check_folder(folder: Path) -> None:
         raise InputError(f"{folder} holds {foreign[0]!r}, which is not the demo's: choose another folder")
     check_replaceable(folder / MODEL_FOLDER)
     if not is_collection(folder / COLLECTION_FOLDER):
-        check_free(folder / COLLECTION_FOLDER)
+        ensure_absent(folder / COLLECTION_FOLDER)
 
 
 def save_demo(folder: Path, hasher: TextHasher, source: TextSource) -> None:

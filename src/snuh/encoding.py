@@ -68,7 +68,7 @@ def _encode_matrix(
         )
     for number, (split, part) in enumerate(source.splits.items(), start=1):
         named = zip(part.ids, part.labels, strict=True)
-        documents = [Document(identity, "", labels, split) for identity, labels in named]
+        documents = [Document(doc_id, "", labels, split) for doc_id, labels in named]
         yield EncodedBatch(documents, model.encoder.encode(part.X), np.diff(part.X.indptr) > 0)
         if progress is not None:
             progress(number / len(source.splits))

@@ -35,9 +35,9 @@ class CodeHealth:
     documents: int
     bits: int
     distinct_codes: int
-    biggest_bucket_share: float
+    largest_bucket_fraction: float
     """The share of documents that have the most common code."""
-    ones_share: tuple[float, ...]
+    ones_fraction: tuple[float, ...]
     """For each bit, the share of documents that set it; 0.5 is balanced."""
     constant_bits: int
     """Bits that are the same in every document."""
@@ -54,7 +54,7 @@ class CodeHealth:
         return (
             self.distinct_codes > 2
             and 2 * self.constant_bits < self.bits
-            and self.biggest_bucket_share <= 0.5
+            and self.largest_bucket_fraction <= 0.5
         )
 
 
@@ -69,7 +69,7 @@ class Evaluation:
     radius: int
     precision_within_radius: float
     """Mean over queries; a query with no document within the radius counts as 0."""
-    empty_radius_share: float
+    empty_radius_fraction: float
     """The share of queries with no document within the radius."""
     queries: int
     queries_without_labels: int
@@ -114,7 +114,7 @@ def evaluate_codes(
         chance=float(expected_precision(counts, k=len(codes)).mean()),
         radius=radius,
         precision_within_radius=float(within.mean()),
-        empty_radius_share=float(1 - has_near.mean()),
+        empty_radius_fraction=float(1 - has_near.mean()),
         queries=len(counts.documents),
         queries_without_labels=len(query_labels) - len(counts.documents),
         health=code_health(codes),
@@ -180,8 +180,8 @@ def code_health(codes: Codes) -> CodeHealth:
         documents=documents,
         bits=bits,
         distinct_codes=len(buckets),
-        biggest_bucket_share=float(buckets.max() / documents),
-        ones_share=tuple((ones / documents).tolist()),
+        largest_bucket_fraction=float(buckets.max() / documents),
+        ones_fraction=tuple((ones / documents).tolist()),
         constant_bits=int(((ones == 0) | (ones == documents)).sum()),
         bit_correlation=_mean_correlation(both_set, documents),
     )
@@ -251,12 +251,12 @@ def _count_pairs_set(codes: Codes) -> NDArray[np.float64]:
 
 
 def _mean_correlation(both_set: NDArray[np.float64], documents: int) -> float | None:
-    ones_share = both_set.diagonal() / documents
-    variance = ones_share * (1 - ones_share)
+    ones_fraction = both_set.diagonal() / documents
+    variance = ones_fraction * (1 - ones_fraction)
     varies = variance > 0
     if varies.sum() < 2:
         return None
-    covariance = both_set / documents - np.outer(ones_share, ones_share)
+    covariance = both_set / documents - np.outer(ones_fraction, ones_fraction)
     deviation = np.sqrt(variance[varies])
     correlation = covariance[np.ix_(varies, varies)] / np.outer(deviation, deviation)
     pairs = np.triu_indices(len(correlation), k=1)

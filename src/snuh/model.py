@@ -104,7 +104,7 @@ class Model:
         shape = getattr(documents, "shape", (0,))
         if len(shape) != 1:
             raise InputError(f"this model takes texts, got an array of shape {shape}")
-        for batch in text_batches(documents, most=BATCH_CHARACTERS):
+        for batch in text_batches(documents, limit=BATCH_CHARACTERS):
             yield self.features.transform(batch)
 
     def _write(self, folder: Path) -> None:

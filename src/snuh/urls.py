@@ -29,7 +29,7 @@ def is_remote(address: Address) -> bool:
     return isinstance(address, str) and SCHEME.match(address) is not None
 
 
-def shown(address: Address) -> str:
+def redact(address: Address) -> str:
     """Return an address as it may be shown, logged and answered: without its password."""
     if not is_remote(address):
         return str(address)
@@ -45,7 +45,7 @@ def shown(address: Address) -> str:
     return "".join([*parts, text[end:]])
 
 
-def check_signs(address: str) -> None:
+def check_characters(address: str) -> None:
     """Raise InputError where a sign of the user or password is taken for the end of it.
 
     The rest of the password would be taken for a host or a name, and would be told in messages.
@@ -53,6 +53,6 @@ def check_signs(address: str) -> None:
     authority, _, path = address.partition("://")[2].partition("?")[0].partition("/")
     if authority.count("@") > 1 or "@" in path:
         raise InputError(
-            f"{shown(address)}: expected one @, before the host: in a user or password write %40 for @, "
+            f"{redact(address)}: expected one @, before the host: in a user or password write %40 for @, "
             "%2F for / and %3A for :"
         )

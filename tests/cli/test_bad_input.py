@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
-from snuh.cli.output import check_place
+from snuh.cli.output import check_writable
 from tests.cli.running import Ran, contents, run, run_process, start
 from tests.worlds import files_limited_to, planted_topics, write_jsonl
 
@@ -202,8 +202,8 @@ def test_a_place_that_cannot_be_written_is_found_out_before_the_fit(
 
 
 def test_looking_at_a_place_leaves_nothing_behind(tmp_path: Path) -> None:
-    check_place(tmp_path / "model")
-    check_place(tmp_path / "new" / "folder" / "codes.npy")
+    check_writable(tmp_path / "model")
+    check_writable(tmp_path / "new" / "folder" / "codes.npy")
     assert list(tmp_path.iterdir()) == []
 
 

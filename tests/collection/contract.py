@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from snuh.collection import Added, Collection, check_free, is_collection
+from snuh.collection import Added, Collection, ensure_absent, is_collection
 from snuh.collection.copy import copy_collection
 from snuh.corpus import Document
 from snuh.dedup import deduplicate
@@ -123,7 +123,7 @@ def test_an_empty_collection_answers_with_nothing(engine: Engine) -> None:
         assert collection.search("ship") == [] and list(collection.documents()) == []
         assert collection.info().health is None and collection.sample(3).documents == []
         assert collection.delete([]) == 0 and collection.add([]) == Added(0, 0, 0)
-        assert collection.make_lists().documents == 0
+        assert collection.build_index().documents == 0
 
 
 def test_counts_tell_what_was_inserted_and_replaced(collection: Collection) -> None:
@@ -157,7 +157,7 @@ def test_a_filter_means_the_same_everywhere(data: st.DataObject, shared: Collect
 def _met(collection: Collection, where: Filter) -> list[str]:
     """Ask the backend itself: the collection refuses fields that no document ever had."""
     with collection._backend.reading():
-        found = collection._backend.documents(most=100, where=where)
+        found = collection._backend.documents(limit=100, where=where)
         seqs = [seq for seq, _ in found]
         assert collection._backend.seqs_where(where).tolist() == seqs
     return [one.id for _, one in found]
@@ -213,23 +213,23 @@ def test_duplicates_are_found(collection: Collection) -> None:
 
 
 def test_fast_searches_follow_every_change(collection: Collection) -> None:
-    made = collection.make_lists(k=3, recall=0.9)
+    made = collection.build_index(k=3, recall=0.9)
     assert made.documents == 12 and made.recall >= 0.9
-    assert collection.info().fast == made
+    assert collection.info().index == made
     collection.add(document(number) for number in range(20, 40))
     collection.delete(["d1"])
     held = {one.id for one in collection.documents()}
-    assert set(ids(collection.search("ship fog", k=100, fast=True))) == held
-    assert set(ids(collection.search("fog", k=100, fast=True, where="year = 2000"))) < held
+    assert set(ids(collection.search("ship fog", k=100, approximate=True))) == held
+    assert set(ids(collection.search("fog", k=100, approximate=True, where="year = 2000"))) < held
     best = collection.search("ship", k=3)
-    assert [hit.distance for hit in collection.search("ship", k=3, fast=True)] == [
+    assert [hit.distance for hit in collection.search("ship", k=3, approximate=True)] == [
         hit.distance for hit in best
     ]
 
 
 def test_without_an_index_fast_searches_are_exact(collection: Collection) -> None:
-    assert collection.info().fast is None
-    assert collection.search("ship", fast=True) == collection.search("ship")
+    assert collection.info().index is None
+    assert collection.search("ship", approximate=True) == collection.search("ship")
 
 
 def test_a_sample_comes_from_all_over(collection: Collection) -> None:
@@ -277,13 +277,13 @@ def test_what_cannot_be_stored_is_refused_and_nothing_of_its_batch_is_kept(
 def test_a_collection_is_made_once(engine: Engine, collection: Collection) -> None:
     address = collection.address
     assert is_collection(address)
-    for make in (lambda: Collection.create(address, toy_model()), lambda: check_free(address)):
+    for make in (lambda: Collection.create(address, toy_model()), lambda: ensure_absent(address)):
         with pytest.raises(InputError, match="is a collection already"):
             make()
     assert len(collection) == 12
     fresh = engine.fresh()
     assert not is_collection(fresh)
-    check_free(fresh)
+    ensure_absent(fresh)
     with pytest.raises(InputError, match="there is no collection"):
         Collection(fresh)
 
@@ -292,7 +292,7 @@ def test_a_collection_is_made_once(engine: Engine, collection: Collection) -> No
 
 
 def test_a_rehash_changes_all_codes_at_once(collection: Collection) -> None:
-    collection.make_lists(k=3)
+    collection.build_index(k=3)
     mirror = Mirror(toy_model(2, bits=24), {one.id: one for one in documents(12, year=2000)})
     shares: list[float] = []
     with Collection(collection.address) as other:
@@ -303,7 +303,7 @@ def test_a_rehash_changes_all_codes_at_once(collection: Collection) -> None:
         other.add([document(50, "fog")])
         mirror.add([document(50, "fog")])
         assert_answers_like(collection, mirror)
-    assert collection.info().fast is None and collection.info().bits == 24
+    assert collection.info().index is None and collection.info().bits == 24
     assert collection.model.method == "toy2"
 
 
@@ -438,7 +438,7 @@ def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collectio
 def test_documents_stay_with_their_codes_while_others_write(collection: Collection) -> None:
     backend, model = collection._backend, toy_model()
     with backend.reading():
-        before = backend.documents(most=6)
+        before = backend.documents(limit=6)
         with Collection(collection.address) as other:
             other.add([document(1, "fog"), document(2, "ice dawn")])
             other.delete(["d3"])

@@ -107,17 +107,17 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
                 expected = self.mirror.search(text, k=k, where=where, radius=radius)
                 assert collection.search(text, k=k, where=where, radius=radius) == expected
 
-    @rule(identity=st.sampled_from(IDS), k=ks, where=filters, radius=radii)
-    def similar(self, identity: str, k: int, where: str | None, radius: int | None) -> None:
-        if identity not in self.mirror.held or not self.knows(where):
+    @rule(doc_id=st.sampled_from(IDS), k=ks, where=filters, radius=radii)
+    def similar(self, doc_id: str, k: int, where: str | None, radius: int | None) -> None:
+        if doc_id not in self.mirror.held or not self.knows(where):
             return
-        text = self.mirror.held[identity].text
+        text = self.mirror.held[doc_id].text
         if code_of(self.mirror.model, text) is None:
             with pytest.raises(UnknownWordsError):
-                self.other.similar(identity, k=k, where=where, radius=radius)
+                self.other.similar(doc_id, k=k, where=where, radius=radius)
         else:
-            expected = self.mirror.search(text, k=k, where=where, radius=radius, but=identity)
-            assert self.other.similar(identity, k=k, where=where, radius=radius) == expected
+            expected = self.mirror.search(text, k=k, where=where, radius=radius, but=doc_id)
+            assert self.other.similar(doc_id, k=k, where=where, radius=radius) == expected
 
     @rule(model=st.sampled_from(MODELS), by_other=st.booleans())
     def rehash(self, model: Model, by_other: bool) -> None:
@@ -142,8 +142,8 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
     @precondition(lambda self: self.mirror.held)
     @rule(data=st.data())
     def get(self, data: st.DataObject) -> None:
-        identity = data.draw(st.sampled_from(sorted(self.mirror.held)))
-        assert self.other.get(identity) == self.mirror.held[identity]
+        doc_id = data.draw(st.sampled_from(sorted(self.mirror.held)))
+        assert self.other.get(doc_id) == self.mirror.held[doc_id]
 
     @invariant()
     def holds_the_same(self) -> None:

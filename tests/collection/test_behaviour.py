@@ -130,12 +130,12 @@ def test_an_empty_collection_answers_with_nothing(place: Path) -> None:
 def test_fast_searches_follow_every_change(place: Path) -> None:
     with tiny_thresholds(changes=5, batch=1_000), Collection.create(place / "c", toy_model()) as collection:
         collection.add(documents(40))
-        collection.make_lists(recall=1.0)
+        collection.build_index(recall=1.0)
         for number in range(40, 80):
             collection.add([document(number), document(number - 20, "fog")])
             collection.delete([f"d{number - 40}"])
             held = {one.id for one in collection.documents()}
-            found = collection.search("ship fog", k=100, fast=True)
+            found = collection.search("ship fog", k=100, approximate=True)
             assert set(ids(found)) == held  # with k above their number nothing may be missing
         assert_answers_like(collection, stored(place / "c"))
 
@@ -144,10 +144,10 @@ def test_fast_searches_follow_every_change(place: Path) -> None:
 def test_lists_of_the_codes_of_an_older_model_are_not_used(place: Path, seed: int) -> None:
     with Collection.create(place / "c", toy_model()) as collection:
         collection.add(documents(300))
-        collection.make_lists()
+        collection.build_index()
         collection.rehash(toy_model(seed))
-        assert collection.info().fast is None
-        assert collection.search("ship", fast=True) == collection.search("ship")
+        assert collection.info().index is None
+        assert collection.search("ship", approximate=True) == collection.search("ship")
 
 
 def test_lists_for_fewer_documents_are_not_used_for_a_store_put_back(place: Path) -> None:
@@ -157,21 +157,21 @@ def test_lists_for_fewer_documents_are_not_used_for_a_store_put_back(place: Path
     backup = (folder / "store.sqlite").read_bytes()
     with Collection(folder) as collection:
         collection.add(document(number) for number in range(100, 150))
-        collection.make_lists()
+        collection.build_index()
     (folder / "store.sqlite").write_bytes(backup)
     with Collection(folder) as collection:
         assert_answers_like(collection, stored(folder))
-        assert collection.info().fast is None
-        assert collection.search("ship", fast=True) == collection.search("ship")
-        collection.make_lists()
-        assert len(collection.search("ship", k=100, fast=True)) == 30
+        assert collection.info().index is None
+        assert collection.search("ship", approximate=True) == collection.search("ship")
+        collection.build_index()
+        assert len(collection.search("ship", k=100, approximate=True)) == 30
 
 
 def test_a_damaged_file_of_lists_is_not_used(place: Path) -> None:
     folder = place / "c"
     with Collection.create(folder, toy_model()) as collection:
         collection.add(documents(300))
-        collection.make_lists(recall=1.0)
+        collection.build_index(recall=1.0)
         expected = collection.search("ship", k=300)
     whole = (folder / "lists.safetensors").read_bytes()
     for damaged in (
@@ -183,7 +183,7 @@ def test_a_damaged_file_of_lists_is_not_used(place: Path) -> None:
     ):
         (folder / "lists.safetensors").write_bytes(damaged)
         with Collection(folder) as collection:
-            assert collection.search("ship", k=300, fast=True) == expected
+            assert collection.search("ship", k=300, approximate=True) == expected
 
 
 def _flipped(content: bytes, place: int) -> bytes:
@@ -290,9 +290,9 @@ def test_an_unknown_id_is_refused_with_the_nearest_one(collection: Collection) -
 
 def test_an_id_that_is_no_string_is_refused(collection: Collection) -> None:
     collection.add([Document("1", "ship")])
-    for identity in (1, None, b"1"):
+    for doc_id in (1, None, b"1"):
         with pytest.raises(InputError, match="an id must be a string"):
-            collection.delete([identity])  # type: ignore[list-item]
+            collection.delete([doc_id])  # type: ignore[list-item]
     assert "1" in collection
 
 
@@ -404,9 +404,14 @@ def test_a_sample_comes_from_all_over_the_collection(collection: Collection) -> 
 
 
 def test_many_queries_at_once_find_what_each_finds_alone(collection: Collection) -> None:
-    collection.make_lists(k=3)
+    collection.build_index(k=3)
     texts = [*WORDS, UNKNOWN]
-    for options in ({}, {"fast": True}, {"rerank": "cosine"}, {"where": "year = 2000", "fast": True}):
+    for options in (
+        {},
+        {"approximate": True},
+        {"rerank": "cosine"},
+        {"where": "year = 2000", "approximate": True},
+    ):
         together = collection.search_many(texts, k=4, **options)  # type: ignore[arg-type]
         assert together[-1] is None
         assert together[:-1] == [collection.search(text, k=4, **options) for text in WORDS]  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def test_codes_of_another_length_are_refused(place: Path) -> None:
 
 def test_many_changes_are_forgotten_and_readers_read_all_anew(place: Path) -> None:
     with (
-        patch.object(store, "MOST_CHANGES", 5),
+        patch.object(store, "MAX_CHANGES", 5),
         Collection.create(place / "c", toy_model()) as writer,
         Collection(place / "c") as reader,
     ):
@@ -85,15 +85,15 @@ def test_many_changes_are_forgotten_and_readers_read_all_anew(place: Path) -> No
 def test_lists_moved_by_another_process_are_taken_up(place: Path) -> None:
     with tiny_thresholds(changes=20, batch=1_000), Collection.create(place / "c", toy_model()) as first:
         first.add(documents(200))
-        first.make_lists(recall=1.0)
+        first.build_index(recall=1.0)
         with Collection(place / "c") as second:
             second.search("ship")
             first.add(document(number) for number in range(200, 230))
             first.add([document(500)])
             second.search("ship")
         with Collection(place / "c") as third:
-            assert third.info().fast is not None
-            assert len(third.search("ship", k=1_000, fast=True)) == len(third.search("ship", k=1_000))
+            assert third.info().index is not None
+            assert len(third.search("ship", k=1_000, approximate=True)) == len(third.search("ship", k=1_000))
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,6 @@ def test_a_name_too_long_for_the_disk_is_an_error_of_one_line() -> None:
 def test_a_huge_k_finds_everything(place: Path) -> None:
     with Collection.create(place / "c", toy_model()) as collection:
         collection.add(documents(300))
-        collection.make_lists()
-        for fast in (False, True):
-            assert len(collection.search("ship", k=10**20, fast=fast)) == len(collection)
+        collection.build_index()
+        for approximate in (False, True):
+            assert len(collection.search("ship", k=10**20, approximate=approximate)) == len(collection)

@@ -110,7 +110,7 @@ def test_several_writers_take_turns_and_lose_nothing(folder: Path) -> None:
         for writer in writers:
             writer.result()
     after = stored(folder)
-    gained = {identity for identity in after.held if identity not in before.held}
+    gained = {doc_id for doc_id in after.held if doc_id not in before.held}
     expected = {one.id for w in (100, 200, 300) for number in range(w, w + 15) for one in batch(number)[1:]}
     assert gained == expected
     with Collection(folder) as collection:

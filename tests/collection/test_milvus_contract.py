@@ -19,7 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from pymilvus import MilvusClient
 
 from snuh import encoding
-from snuh.collection import Collection, check_free
+from snuh.collection import Collection, ensure_absent
 from snuh.collection.backend import NewDocument
 from snuh.collection.milvus import entities, finding, rows, turn, writing
 from snuh.collection.milvus.connection import Connection
@@ -67,7 +67,7 @@ def collection(engine: Milvus) -> Iterator[Collection]:
     """Twelve documents; to make a collection takes seconds, so one that is as good as new is taken again."""
     if engine.used is not None:
         with Collection(engine.used) as used:
-            is_new = used.info().model == engine.model and used.info().fast is None
+            is_new = used.info().model == engine.model and used.info().index is None
             if is_new:
                 used.delete_where('id != ""')
     if engine.used is None or not is_new:
@@ -130,11 +130,11 @@ def test_ties_are_in_order_beyond_what_one_search_of_milvus_gives(engine: Milvus
     with Collection.create(engine.fresh(), toy_model()) as collection:
         collection.add(some)
         with (
-            patch.object(finding, "MOST_HITS", 8),
+            patch.object(finding, "MAX_HITS", 8),
             patch.object(finding, "SPARE_HITS", 1),
             patch.object(rows, "WINDOW", 7),
-            patch.object(rows, "MOST_ABOUTS", 3),
-            patch.object(finding, "MOST_ABOUTS", 3),
+            patch.object(rows, "MAX_ABOUTS", 3),
+            patch.object(finding, "MAX_ABOUTS", 3),
         ):
             assert_answers_like(collection, mirror, texts=WORDS[:2])
             for options in ({"k": 20}, {"k": 15, "where": "not odd = true"}, {"k": 90, "radius": 3}):
@@ -166,11 +166,11 @@ def test_the_index_of_milvus_finds_exactly_what_a_scan_does_and_less_by_choice(e
     mirror.add(some)
     with Collection.create(engine.fresh(), toy_model(3, bits=64)) as collection:
         collection.add(some)
-        made = collection.make_lists(k=10, recall=0.95)
+        made = collection.build_index(k=10, recall=0.95)
         assert made.recall >= 0.95 and made.documents == 3_000 and made.settings["read"] >= 1
         for text in ("ship fog", "ice dawn coin"):
             assert collection.search(text, k=25) == mirror.search(text, k=25)
-            found = collection.search(text, k=25, fast=True)
+            found = collection.search(text, k=25, approximate=True)
             assert sum(hit.distance <= mirror.search(text, k=25)[-1].distance for hit in found) >= 20
 
 
@@ -307,14 +307,14 @@ def test_what_is_not_whole_or_was_changed_is_refused_and_left_alone(engine: Milv
         connection.create_alias(f"{site.name}_{name}", site.name)
         refused(problem)
         with pytest.raises(InputError, match=r"is a collection already|not made by snuh"):
-            check_free(address)
+            ensure_absent(address)
         connection.drop_alias(site.name)
         connection.drop(f"{site.name}_{name}")
     assert sorted(connection.names()) == before
     connection.create_alias(whole.documents, site.name)
     rows.Rows(connection, whole).delete([entities.MODEL_KEY])
     with (
-        patch.object(rows, "MOST_SECONDS", 0.3),
+        patch.object(rows, "MAX_SECONDS", 0.3),
         pytest.raises(ModelError, match="has lost its model: restore it from a copy"),
     ):
         Collection(address)

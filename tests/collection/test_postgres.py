@@ -24,14 +24,14 @@ import psycopg
 import pytest
 
 from snuh import encoding
-from snuh.collection import Added, Collection, check_free, is_collection
+from snuh.collection import Added, Collection, ensure_absent, is_collection
 from snuh.collection.backend import Backend, LostConnectionError, NewDocument
 from snuh.collection.copy import copy_collection
 from snuh.collection.postgres import connection
 from snuh.collection.postgres.connection import of_error
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, ModelError, SnuhError
-from snuh.urls import shown
+from snuh.urls import redact
 from tests.cli.running import environment, run
 from tests.collection.engines import Postgres, postgres
 from tests.collection.postgres_server import PASSWORD, SECONDS, free_port
@@ -118,7 +118,7 @@ def refused(work: Callable[[], object], kind: type[SnuhError] = CollectionError)
     ],
 )
 def test_an_address_is_shown_without_its_password(address: str, safe: str) -> None:
-    assert shown(address) == safe
+    assert redact(address) == safe
 
 
 def test_the_password_is_nowhere_to_be_seen(
@@ -337,12 +337,14 @@ def test_any_k_and_radius_may_be_asked_for_as_in_a_folder(address: str, huge: in
         every = opened.search("ship", k=12)
         assert opened.search("ship", k=huge) == opened.search("ship", k=12, radius=huge) == every
         assert opened.similar("d1", k=huge) == opened.similar("d1", k=11)
-        opened.make_lists(k=3)
-        assert sorted(hit.document.id for hit in opened.search("ship", k=huge, fast=True)) == sorted(
+        opened.build_index(k=3)
+        assert sorted(hit.document.id for hit in opened.search("ship", k=huge, approximate=True)) == sorted(
             hit.document.id for hit in every
         )
         if huge > 2**31:
-            assert "k must be at most 2,147,483,647" in refused(lambda: opened.make_lists(k=huge), InputError)
+            assert "k must be at most 2,147,483,647" in refused(
+                lambda: opened.build_index(k=huge), InputError
+            )
 
 
 def test_only_a_write_says_that_a_document_cannot_be_stored(address: str) -> None:
@@ -385,7 +387,7 @@ def test_a_reader_may_search_and_not_write(engine: Postgres, address: str, reade
             lambda: opened.delete(["d1"]),
             lambda: opened.delete_where("year = 2000"),
             lambda: opened.rehash(toy_model(1)),
-            lambda: opened.make_lists(),
+            lambda: opened.build_index(),
         ):
             said = refused(work)
             assert (
@@ -398,7 +400,7 @@ def test_whoever_may_not_make_schemas_takes_a_prepared_one(engine: Postgres, rea
     fresh = engine.fresh()
     for work in (
         lambda: Collection.create(as_reader(fresh), toy_model()),
-        lambda: check_free(as_reader(fresh)),
+        lambda: ensure_absent(as_reader(fresh)),
     ):
         assert "permission denied" in refused(work)
     engine.server.run(f"CREATE SCHEMA {schema_of(fresh)} AUTHORIZATION reader", database=engine.database)
@@ -417,7 +419,7 @@ def test_an_index_does_not_slip_into_exact_searches(engine: Postgres) -> None:
             documents(1_000, kind="a") + [document(number, kind="b") for number in range(1_000, 1_030)]
         )
         made.add(mirror.held.values())
-        index = made.make_lists(k=10, recall=0.95)
+        index = made.build_index(k=10, recall=0.95)
         assert index.recall >= 0.95 and index.settings["ef_search"] >= 40
     # Whatever the planner would rather do.
     user = engine.server.run("SELECT current_user")[0][0]
@@ -427,7 +429,7 @@ def test_an_index_does_not_slip_into_exact_searches(engine: Postgres) -> None:
             for text in WORDS[:6]:
                 for options in ({"k": 200}, {"k": 30, "where": 'kind = "b"'}):
                     assert opened.search(text, **options) == mirror.search(text, **options)  # type: ignore[arg-type]
-            found = opened.search("ship fog", k=30, where='kind = "b"', fast=True)
+            found = opened.search("ship fog", k=30, where='kind = "b"', approximate=True)
             assert len(found) == 30  # k come where k exist
     finally:
         engine.server.run(f"ALTER ROLE {user} IN DATABASE {engine.database} RESET enable_seqscan")
@@ -435,20 +437,20 @@ def test_an_index_does_not_slip_into_exact_searches(engine: Postgres) -> None:
 
 def test_only_fast_searches_use_the_index(engine: Postgres, address: str) -> None:
     with Collection(address) as opened:
-        opened.make_lists(k=3)
+        opened.build_index(k=3)
     before = _scans(engine, address)
     with Collection(address) as opened:
         opened.search("ship", k=3)
     assert _scans(engine, address) == before
     with Collection(address) as opened:
-        opened.search("ship", k=3, fast=True)
+        opened.search("ship", k=3, approximate=True)
     assert _scans(engine, address) > before
 
 
 def test_others_search_while_an_index_waits_for_a_reader(engine: Postgres, address: str) -> None:
     with Collection(address) as opened, Collection(address) as reader:
-        opened.make_lists(k=3)
-        making = threading.Thread(target=opened.make_lists)
+        opened.build_index(k=3)
+        making = threading.Thread(target=opened.build_index)
         with reader._backend.reading(), patch.object(connection, "READING_SECONDS", 10):
             assert len(reader.search("ship", k=3)) == 3  # holds on to the index
             making.start()
@@ -456,7 +458,7 @@ def test_others_search_while_an_index_waits_for_a_reader(engine: Postgres, addre
             with Collection(address) as other:
                 assert len(other.search("ship", k=3)) == 3
         making.join()
-        told = opened.info().fast
+        told = opened.info().index
         assert told is not None and told.k == 10
 
 
@@ -559,7 +561,7 @@ def test_a_statement_that_takes_too_long_is_given_up(address: str) -> None:
 def test_a_thread_that_gets_no_connection_says_so(address: str) -> None:
     said: list[str] = []
     with (
-        patch.object(connection, "MOST_CONNECTIONS", 1),
+        patch.object(connection, "MAX_CONNECTIONS", 1),
         patch.object(connection, "RECONNECTING_SECONDS", 0.1),
         Collection(address) as opened,
     ):
@@ -805,5 +807,5 @@ def test_without_its_client_the_extra_is_named() -> None:
 
 def test_json_is_what_the_command_line_promises(address: str) -> None:
     told = json.loads(run("info", address, "--json").stdout)
-    assert told["collection"] == shown(address) and told["documents"] == 12 and told["fast"] is None
+    assert told["collection"] == redact(address) and told["documents"] == 12 and told["index"] is None
     assert json.loads(run("index", address, "-k", "3", "--json").stdout)["ef_search"] == 40

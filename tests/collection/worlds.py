@@ -55,8 +55,8 @@ def documents(count: int, **metadata: Any) -> list[Document]:
 def tiny_thresholds(*, changes: int = 3, batch: int = 4) -> Iterator[None]:
     """Write the code file every few changes, and documents a few at a time."""
     with (
-        patch.object(code_table, "FEWEST_CHANGES", changes),
-        patch.object(code_table, "CHANGED_SHARE", 0.0),
+        patch.object(code_table, "MIN_CHANGES", changes),
+        patch.object(code_table, "CHANGED_FRACTION", 0.0),
         patch.object(encoding, "BATCH_DOCUMENTS", batch),
     ):
         yield
@@ -103,8 +103,8 @@ class Mirror:
         self.held.update({one.id: one for one in new})
 
     def delete(self, ids: Iterable[str]) -> None:
-        for identity in set(ids):
-            del self.held[identity]
+        for doc_id in set(ids):
+            del self.held[doc_id]
 
     def copy(self) -> Mirror:
         return Mirror(self.model, dict(self.held))
@@ -142,8 +142,8 @@ def stored(folder: Path) -> Mirror:
     model = load(folder / "models" / fingerprint)
     assert model.bits == bits
     held = {}
-    for _, identity, split, labels, metadata, text in rows:
-        held[identity] = Document(identity, text, tuple(json.loads(labels)), split, json.loads(metadata))
+    for _, doc_id, split, labels, metadata, text in rows:
+        held[doc_id] = Document(doc_id, text, tuple(json.loads(labels)), split, json.loads(metadata))
     expected = dict(zip([row[0] for row in rows], codes_of(model, [row[-1] for row in rows]), strict=True))
     assert codes == {seq: code for seq, code in expected.items() if code is not None}
     return Mirror(model, held)

@@ -72,7 +72,7 @@ def test_docstrings_are_found_without_running_the_code(tmp_path: Path) -> None:
 def test_large_packages_are_capped_and_small_ones_left_out(tmp_path: Path) -> None:
     sizes = {"large": 30, "fitting": 10, "small": 4}
     packages = {name: package(tmp_path, name, functions=size) for name, size in sizes.items()}
-    source = DocstringSource(packages=packages, most=20, least=5)
+    source = DocstringSource(packages=packages, limit=20, least=5)
     counts = Counter(document.labels for document in source)
     assert counts == {("fitting",): 10, ("large",): 20}
 

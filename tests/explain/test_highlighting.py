@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snuh.errors import InputError
-from snuh.explain import WordShare, marked
+from snuh.explain import WordContribution, marked
 
 SHARES = {"alpha": 4.0, "beta": 2.0, "gamma": 1.0, "delta": -2.0, "epsilon": 0.5}
 LINES = st.lists(st.sampled_from([*SHARES, "of", "the", "\n", "  "]), max_size=40).map(" ".join)
 
 
-def shares_in(text: str) -> list[WordShare]:
+def shares_in(text: str) -> list[WordContribution]:
     found = [
-        WordShare(word, share, 0.0, tuple(match.span() for match in re.finditer(rf"\b{word}\b", text)))
+        WordContribution(word, share, 0.0, tuple(match.span() for match in re.finditer(rf"\b{word}\b", text)))
         for word, share in SHARES.items()
     ]
     return [share for share in found if share.spans]
@@ -68,7 +68,7 @@ def test_without_any_known_word_the_beginning_is_shown() -> None:
 
 def test_text_without_spaces_is_cut_where_the_width_ends() -> None:
     text = "東京都港区赤坂" * 10
-    word = WordShare("赤坂", 1.0, 0.0, ((68, 70),))
+    word = WordContribution("赤坂", 1.0, 0.0, ((68, 70),))
     assert "".join(fragment.text for fragment in marked(text, [word], width=10)) == f"…{text[60:]}"
 
 

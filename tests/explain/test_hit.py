@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from snuh.codes import hamming, unpack
 from snuh.encoder import Activation, Encoder, Layer
 from snuh.errors import InputError
-from snuh.explain import bit_meanings, explain, word_pushes
+from snuh.explain import bit_meanings, explain, word_contributions
 from snuh.features import TfidfFeatures
 from snuh.model import Model
 from tests.worlds import topic_words
@@ -40,14 +40,16 @@ def test_margins_are_the_pushes_of_the_words_and_a_constant(
 ) -> None:
     model = toy(activation=activation, unit_rows=unit_rows)
     assert model.features is not None
-    layer, made_by = model.encoder.layers[0], word_pushes(model, text)
+    layer, made_by = model.encoder.layers[0], word_contributions(model, text)
     row = model.features.transform([text]).toarray()[0].astype(np.float64)
     expected = (
         row @ layer.weight + layer.bias - INVERSES[activation](model.encoder.threshold.astype(np.float64))
     )
     # Rows and weights are float32, sums float64: only the rounding of the inverse remains.
-    np.testing.assert_allclose(made_by.pushes.sum(axis=0) + made_by.constant, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(made_by.margins, made_by.pushes.sum(axis=0) + made_by.constant)
+    np.testing.assert_allclose(
+        made_by.contributions.sum(axis=0) + made_by.constant, expected, rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_array_equal(made_by.margins, made_by.contributions.sum(axis=0) + made_by.constant)
     decided = np.abs(expected) > 1e-4
     np.testing.assert_array_equal((expected > 0)[decided], made_by.bits[decided])
 
@@ -78,7 +80,7 @@ def test_an_explanation_has_the_bits_of_the_codes(query: str, hit: str) -> None:
 def test_the_shares_of_the_words_add_up_to_the_margins(query: str, hit: str) -> None:
     model = toy()
     explanation = explain(model, query, hit)
-    constant = word_pushes(model, "").constant
+    constant = word_contributions(model, "").constant
     for agrees in (True, False):
         pairs = [pair for pair in explanation.bits if pair.agrees is agrees]
         towards = sum((pair.hit_margin - constant[pair.bit]) * (1 if pair.hit else -1) for pair in pairs)
@@ -101,7 +103,9 @@ def test_a_text_without_known_words_is_explained_by_the_constant_alone() -> None
     model = toy()
     found = explain(model, "nothing known", "ship at dawn")
     assert found.query_words == ()
-    np.testing.assert_array_equal([pair.query_margin for pair in found.bits], word_pushes(model, "").constant)
+    np.testing.assert_array_equal(
+        [pair.query_margin for pair in found.bits], word_contributions(model, "").constant
+    )
     assert explain(model, "", "").distance == 0
 
 

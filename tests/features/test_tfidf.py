@@ -66,7 +66,7 @@ def test_rows_do_not_depend_on_batches_or_threads(monkeypatch: pytest.MonkeyPatc
 
 
 def test_too_many_distinct_words_forget_the_rarest() -> None:
-    counts = WordCounts(most=10)
+    counts = WordCounts(limit=10)
     for number in range(100):
         counts.add(["often", "often", "twice" if number in (0, 1) else "often", f"once{number}"])
     assert len(counts.totals) <= 11

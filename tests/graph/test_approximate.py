@@ -23,7 +23,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few comparisons, so that a small world is not simply compared whole."""
     monkeypatch.setattr("snuh.graph.approximate.CELL_DOCS", 30)
     monkeypatch.setattr("snuh.graph.approximate.COLUMNS", 200)
-    monkeypatch.setattr("snuh.graph.approximate.LARGEST_CELL", 100)
+    monkeypatch.setattr("snuh.graph.approximate.MAX_CELL", 100)
     monkeypatch.setattr("snuh.graph.approximate.LONGEST", 40)
 
 
@@ -39,7 +39,7 @@ def topics(docs: int = DOCS, seed: int = 0) -> tuple[sparse.csr_matrix, list[Den
     return sparse.csr_matrix(unit(rows)), [DensePart(unit(dense), 0.5)]
 
 
-def share_found(found: Neighbors, exact: Neighbors) -> float:
+def recall_of(found: Neighbors, exact: Neighbors) -> float:
     pairs = zip(found.rows, exact.rows, strict=True)
     return float(np.mean([len(np.intersect1d(ours, theirs)) / K for ours, theirs in pairs]))
 
@@ -51,7 +51,7 @@ def test_nearly_all_exact_neighbors_are_found_with_their_similarity(has_dense: b
     beside = dense if has_dense else []
     exact = nearest_neighbors(X, k=K, beside=beside, search="exact")
     found = nearest_neighbors(X, k=K, beside=beside, search="approximate")
-    share = share_found(found, exact)
+    share = recall_of(found, exact)
     assert share > 0.95
     assert exact.recall is None
     assert found.recall == pytest.approx(share, abs=0.02)
@@ -67,9 +67,9 @@ def test_asking_the_neighbors_finds_what_the_start_did_not(monkeypatch: pytest.M
     X, beside = topics()
     exact = nearest_neighbors(X, k=K, beside=beside, search="exact")
     asked = nearest_neighbors(X, k=K, beside=beside, search="approximate")
-    monkeypatch.setattr("snuh.graph.approximate.MOST_ROUNDS", 0)
+    monkeypatch.setattr("snuh.graph.approximate.MAX_ROUNDS", 0)
     start = nearest_neighbors(X, k=K, beside=beside, search="approximate")
-    assert share_found(start, exact) < share_found(asked, exact) - 0.02
+    assert recall_of(start, exact) < recall_of(asked, exact) - 0.02
 
 
 @pytest.mark.usefixtures("small_steps")
@@ -136,7 +136,7 @@ def test_ties_go_to_the_lower_row() -> None:
 def test_rows_that_are_mostly_filled_are_searched_too() -> None:
     X = sparse.csr_matrix(topics()[1][0].rows)
     found = nearest_neighbors(X, k=K, search="approximate")
-    assert share_found(found, nearest_neighbors(X, k=K, search="exact")) > 0.95
+    assert recall_of(found, nearest_neighbors(X, k=K, search="exact")) > 0.95
 
 
 def test_a_search_of_its_own_choice_is_exact_for_few_and_approximate_for_many(

@@ -73,9 +73,9 @@ def test_a_forest_is_that_of_a_plain_depth_first_search(docs: int, edges: int, s
 def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)
     stars = ForestSampler(graph, alpha=0.2, sampler="star").draw(np.random.default_rng(seed))[0]
-    centres, leaves = set(stars[:, 0].tolist()), stars[:, 1].tolist()
+    centroids, leaves = set(stars[:, 0].tolist()), stars[:, 1].tolist()
     assert len(leaves) == len(set(leaves))
-    assert not centres & set(leaves)
+    assert not centroids & set(leaves)
 
 
 def test_depth_first_goes_deep_where_stars_stay_shallow() -> None:

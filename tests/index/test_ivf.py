@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from snuh.codes import hamming
 from snuh.errors import InputError
 from snuh.index import Found, ivf, scan
-from snuh.index.ivf import Clusters
+from snuh.index.ivf import IVF
 from snuh.io import load_arrays, save_arrays
 
 
 def some_codes(rows: int, *, bytes_: int = 8, seed: int = 0) -> np.ndarray:
     """Codes around a few centres: one or two bits differ, and many codes are equal."""
     rng = np.random.default_rng(seed)
-    centres = rng.integers(0, 256, (5, bytes_), dtype=np.uint8)
-    codes = centres[rng.integers(0, 5, rows)]
+    centroids = rng.integers(0, 256, (5, bytes_), dtype=np.uint8)
+    codes = centroids[rng.integers(0, 5, rows)]
     codes[np.arange(rows), rng.integers(0, bytes_, rows)] ^= rng.choice([0, 1, 3], rows).astype(np.uint8)
     return codes
 
@@ -52,7 +52,7 @@ def test_reading_every_list_equals_a_scan(
     codes = some_codes(rows, bytes_=width, seed=seed)
     query = some_codes(1, bytes_=width, seed=seed)[0]
     allowed = None if share is None else np.random.default_rng(seed).random(rows) < share
-    clusters = Clusters.build(codes, lists=count)
+    clusters = IVF.build(codes, lists=count)
     search = {"k": k, "allowed": allowed, "radius": radius}
     expected = pairs_of(scan(query, codes, **search))
     assert pairs_of(clusters.search(query, codes, probes=count, **search)) == expected
@@ -68,7 +68,7 @@ def test_k_come_back_however_few_are_allowed(k: int, seed: int, reads_only_lists
     far = np.argsort(hamming(codes[:1], codes)[0], kind="stable")[-200:]
     allowed = np.zeros(1000, dtype=bool)
     allowed[rng.choice(far, k, replace=False)] = True
-    clusters = Clusters.build(codes, lists=50)
+    clusters = IVF.build(codes, lists=50)
     if reads_only_lists:
         with only_lists():
             found = clusters.search(codes[0], codes, k=k, probes=1, allowed=allowed)
@@ -79,7 +79,7 @@ def test_k_come_back_however_few_are_allowed(k: int, seed: int, reads_only_lists
 
 def test_a_radius_shortens_the_answer_and_reads_nothing_more() -> None:
     codes = np.random.default_rng(0).integers(0, 256, (5000, 8), dtype=np.uint8)
-    clusters = Clusters.build(codes, lists=200)
+    clusters = IVF.build(codes, lists=200)
     whole = pairs_of(clusters.search(codes[0], codes, k=40, probes=4))
     near = clusters.search(codes[0], codes, k=40, probes=4, radius=18)
     assert pairs_of(near) == [pair for pair in whole if pair[0] <= 18]
@@ -90,33 +90,33 @@ def test_a_radius_shortens_the_answer_and_reads_nothing_more() -> None:
 def test_one_list_of_many_holds_the_codes_around_its_centre() -> None:
     rng = np.random.default_rng(0)
     codes = np.repeat(rng.integers(0, 256, (40, 8), dtype=np.uint8), 50, axis=0)
-    clusters = Clusters.build(codes, lists=40)
+    clusters = IVF.build(codes, lists=40)
     found = clusters.search(codes[120], codes, k=50, probes=1)
     assert pairs_of(found) == [(0, row) for row in range(100, 150)]
 
 
 def test_every_row_is_in_the_list_of_its_nearest_centre_in_ascending_order() -> None:
     codes = some_codes(700)
-    clusters = Clusters.build(codes, lists=30)
-    owners = hamming(codes, clusters.centres).argmin(axis=1)
-    for number in range(len(clusters.centres)):
+    clusters = IVF.build(codes, lists=30)
+    assignments = hamming(codes, clusters.centroids).argmin(axis=1)
+    for number in range(len(clusters.centroids)):
         rows = clusters.rows[clusters.starts[number] : clusters.starts[number + 1]]
-        assert rows.tolist() == np.flatnonzero(owners == number).tolist()
+        assert rows.tolist() == np.flatnonzero(assignments == number).tolist()
 
 
 def test_clusters_can_be_made_again_of_the_owners_of_their_rows() -> None:
-    clusters = Clusters.build(some_codes(700), lists=30)
-    again = Clusters.of_owners(clusters.centres, clusters.owners())
+    clusters = IVF.build(some_codes(700), lists=30)
+    again = IVF.from_assignments(clusters.centroids, clusters.assignments())
     for name, array in clusters.arrays().items():
         np.testing.assert_array_equal(array, again.arrays()[name])
 
 
 def test_equal_seeds_build_equal_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = np.random.default_rng(0).integers(0, 256, (3000, 8), dtype=np.uint8)
-    first = Clusters.build(codes, lists=20, seed=5).arrays()
+    first = IVF.build(codes, lists=20, seed=5).arrays()
     monkeypatch.setattr("snuh.index.ivf.PART_ROWS", 100)
-    again = Clusters.build(codes, lists=20, seed=5).arrays()
-    other = Clusters.build(codes, lists=20, seed=6).arrays()
+    again = IVF.build(codes, lists=20, seed=5).arrays()
+    other = IVF.build(codes, lists=20, seed=6).arrays()
     for name, array in first.items():
         np.testing.assert_array_equal(array, again[name])
     assert not np.array_equal(first["centres"], other["centres"])
@@ -124,20 +124,20 @@ def test_equal_seeds_build_equal_clusters(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_centre_is_the_majority_of_its_codes() -> None:
     codes = np.array([[0b1110], [0b1101], [0b1011], [0b11110000], [0b11010000]], dtype=np.uint8)
-    clusters = Clusters.build(codes[:3], lists=1)
-    assert clusters.centres.tolist() == [[0b1111]]
+    clusters = IVF.build(codes[:3], lists=1)
+    assert clusters.centroids.tolist() == [[0b1111]]
 
 
 def test_clusters_take_four_bytes_a_document() -> None:
-    clusters = Clusters.build(some_codes(10_000), lists=10)
+    clusters = IVF.build(some_codes(10_000), lists=10)
     assert sum(array.nbytes for array in clusters.arrays().values()) < 5 * 10_000
 
 
 def test_saved_clusters_find_the_same(tmp_path) -> None:
     codes = some_codes(2000)
-    clusters = Clusters.build(codes, lists=100)
+    clusters = IVF.build(codes, lists=100)
     save_arrays(tmp_path / "clusters.safetensors", clusters.arrays())
-    loaded = Clusters.from_arrays(load_arrays(tmp_path / "clusters.safetensors"))
+    loaded = IVF.from_arrays(load_arrays(tmp_path / "clusters.safetensors"))
     for query in codes[:5]:
         found = loaded.search(query, codes, k=10, probes=2)
         assert pairs_of(found) == pairs_of(clusters.search(query, codes, k=10, probes=2))
@@ -162,13 +162,13 @@ def test_arrays_that_do_not_fit_together_are_refused(name: str, array: np.ndarra
         "starts": np.array([0, 1, 3], dtype=np.int64),
         "rows": np.array([2, 0, 1], dtype=np.int32),
     }
-    Clusters.from_arrays(arrays)
+    IVF.from_arrays(arrays)
     with pytest.raises(InputError, match="clusters"):
-        Clusters.from_arrays(arrays | {name: array})
+        IVF.from_arrays(arrays | {name: array})
 
 
 def test_other_codes_than_those_of_the_clusters_are_refused() -> None:
-    clusters = Clusters.build(some_codes(100))
+    clusters = IVF.build(some_codes(100))
     with pytest.raises(InputError, match="know 100 codes of 64 bits, got 101 of 64: build them again"):
         clusters.search(some_codes(1)[0], some_codes(101), k=1, probes=1)
 
@@ -185,9 +185,9 @@ def test_other_codes_than_those_of_the_clusters_are_refused() -> None:
 def test_a_search_that_makes_no_sense_is_refused(changed: dict, message: str) -> None:
     codes = some_codes(100)
     with pytest.raises(InputError, match=message):
-        Clusters.build(codes).search(codes[0], codes, **{"k": 1, "probes": 1} | changed)
+        IVF.build(codes).search(codes[0], codes, **{"k": 1, "probes": 1} | changed)
 
 
 def test_no_lists_are_refused() -> None:
     with pytest.raises(InputError, match="lists must be at least 1, got 0"):
-        Clusters.build(some_codes(10), lists=0)
+        IVF.build(some_codes(10), lists=0)

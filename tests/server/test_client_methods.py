@@ -53,7 +53,7 @@ def test_facts_are_those_of_the_collection(shared: Server, collection: Collectio
         mine, theirs = client.sample(7), collection.sample(7)
         assert mine.documents == theirs.documents and np.array_equal(mine.codes, theirs.codes)
         year = next(field for field in client.fields() if field.name == "year")
-        assert (year.kind, year.least, year.most, dict(year.values)) == (
+        assert (year.kind, year.min, year.max, dict(year.values)) == (
             "number",
             2000,
             2002,
@@ -90,26 +90,28 @@ def test_lists_are_made_and_taken_up_without_a_restart(folder: Path) -> None:
     with Collection(folder) as collection:
         collection.add(documents(300))
     with serving(folder) as server, server.client() as client, Collection(folder) as collection:
-        assert client.info().fast is None
+        assert client.info().index is None
         client.add([{"id": "late", "text": "ship"}])
-        made = client.make_lists(k=5, recall=0.9)
+        made = client.build_index(k=5, recall=0.9)
         assert (made.k, made.documents) == (5, len(client) - 1) and made.recall >= 0.9
-        assert client.make_lists(k=5, recall=0.9) == made  # it was just told
+        assert client.build_index(k=5, recall=0.9) == made  # it was just told
         wait_until_told(client, made.k)
-        assert client.info().fast == collection.info().fast == made
-        exact, fast = (client.search("ship fog", k=5, fast=fast) for fast in (False, True))
-        assert fast == collection.search("ship fog", k=5, fast=True)
-        assert len({hit.document.id for hit in exact} & {hit.document.id for hit in fast}) >= 3
-        collection.make_lists(k=7)  # as the command line does: no write, and seen all the same
+        assert client.info().index == collection.info().index == made
+        exact, approximate = (
+            client.search("ship fog", k=5, approximate=approximate) for approximate in (False, True)
+        )
+        assert approximate == collection.search("ship fog", k=5, approximate=True)
+        assert len({hit.document.id for hit in exact} & {hit.document.id for hit in approximate}) >= 3
+        collection.build_index(k=7)  # as the command line does: no write, and seen all the same
         wait_until_told(client, 7)
         with pytest.raises(InputError, match='"recall": input should be'):
-            client.make_lists(recall=2.0)
+            client.build_index(recall=2.0)
 
 
 def wait_until_told(client: Client, k: int) -> None:
     """Wait until the facts, which are remembered for a second, tell of lists for this k."""
     for _ in range(10_000):
-        if (fast := client.info().fast) is not None and fast.k == k:
+        if (approximate := client.info().index) is not None and approximate.k == k:
             return
     raise AssertionError("the lists are not told")
 

@@ -93,8 +93,8 @@ def test_codes_of_two_kinds_lie_apart() -> None:
     flips = np.packbits(rng.random((60, 64)) < 0.05, axis=1)
     kinds = np.repeat([0, 1], 30)
     places = place_codes(np.where(kinds[:, None] == 1, 0xFF, 0).astype(np.uint8) ^ flips)
-    centres = np.array([places[kinds == kind].mean(axis=0) for kind in (0, 1)])
-    nearest = np.linalg.norm(places[:, None] - centres, axis=2).argmin(axis=1)
+    centroids = np.array([places[kinds == kind].mean(axis=0) for kind in (0, 1)])
+    nearest = np.linalg.norm(places[:, None] - centroids, axis=2).argmin(axis=1)
     assert (nearest == kinds).mean() > 0.95
 
 
@@ -108,7 +108,7 @@ def test_bits_facts_and_fields_are_told(shared: Server) -> None:
     assert info["fields"] == ["desk", "year"] and info["health"]["bits"] == 16
     assert str(shared.place) not in json.dumps(info)  # type: ignore[attr-defined]
     fields = {field["name"]: field for field in shared.get("/v1/collections/c/fields").json()["fields"]}
-    assert (fields["year"]["least"], fields["year"]["most"]) == (2000, 2002)
+    assert (fields["year"]["min"], fields["year"]["max"]) == (2000, 2002)
     assert fields["desk.city"]["values"] == [{"value": "Bern", "documents": 40}]
 
 

@@ -38,7 +38,7 @@ def test_what_is_there_is_answered_where_nothing_can_be_made_now(
             one.process.wait()
         collection.delete(["d1"])
         monkeypatch.setitem(module.REMADE_AFTER, "duplicates", -1.0)
-        monkeypatch.setattr(module, "MOST_RUNNING", 0)
+        monkeypatch.setattr(module, "MAX_RUNNING_JOBS", 0)
         found = jobs.get("duplicates", collection, {})
         assert found.status == 200 and b'"current":false' in found.body
         with pytest.raises(Refusal, match="other things are being made"):
@@ -79,7 +79,7 @@ def test_what_is_being_made_ends_with_the_server(folder: Path, tmp_path: Path) -
 def test_failures_leave_nothing_behind_and_name_no_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_KEPT", 1)
+    monkeypatch.setattr(module, "MAX_FINISHED_JOBS", 1)
     jobs = Jobs(tmp_path, seconds=600)
     with Collection(folder) as collection:
         for name in ("one", "two"):

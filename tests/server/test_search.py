@@ -31,7 +31,7 @@ def collection(shared: Server) -> Collection:
         {"radius": 4},
         {"rerank": "cosine", "k": 5},
         {"rerank": "asymmetric", "shortlist": 20},
-        {"fast": True},
+        {"approximate": True},
     ],
     ids=str,
 )

@@ -9,7 +9,7 @@ import pytest
 from snuh.errors import InputError, ModelError, SnuhError
 from snuh.spark.failures import LostWorkerError, SparkError, _translated
 from snuh.spark.farewell import Failure
-from snuh.spark.training import MOST_LOSSES, _run_again
+from snuh.spark.training import MAX_LOSSES, _run_again
 
 ABORTED = (
     ": org.apache.spark.SparkException: Job aborted due to stage failure: Could not recover from a failed "
@@ -48,8 +48,8 @@ def test_only_a_lost_worker_is_worth_another_try(caplog: pytest.LogCaptureFixtur
     assert len(tries) == 1 and not caplog.messages
     with pytest.raises(LostWorkerError, match="gone"):
         _run_again(lambda: fails(LostWorkerError("gone")))
-    assert len(tries) == 1 + MOST_LOSSES + 1
-    assert caplog.messages == ["training lost a worker and starts again (gone)"] * MOST_LOSSES
+    assert len(tries) == 1 + MAX_LOSSES + 1
+    assert caplog.messages == ["training lost a worker and starts again (gone)"] * MAX_LOSSES
 
 
 def test_what_a_worker_raised_keeps_its_kind_and_its_sentence() -> None:

@@ -77,8 +77,8 @@ def test_a_scaled_sparse_layer_equals_the_dense_one() -> None:
         product = layer(w, s)
         product.backward(by_product)
         results.append((product.detach(), w.grad, s.grad))
-    for fast, dense in zip(*results, strict=True):
-        torch.testing.assert_close(fast, dense, rtol=1e-5, atol=1e-5)
+    for approximate, dense in zip(*results, strict=True):
+        torch.testing.assert_close(approximate, dense, rtol=1e-5, atol=1e-5)
 
 
 def test_the_gradients_of_a_scaled_sparse_layer_agree_with_finite_differences() -> None:
@@ -136,8 +136,8 @@ def test_heads_are_the_parts_of_a_dense_network_in_values_and_gradients(depth: i
         "code": (DOCS, BITS),
         "spread": (DOCS, 3),
     }
-    for fast, dense in zip(*gradients, strict=True):
-        torch.testing.assert_close(fast, dense, rtol=1e-4, atol=1e-5)
+    for approximate, dense in zip(*gradients, strict=True):
+        torch.testing.assert_close(approximate, dense, rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_silences_its_share_of_units_and_keeps_the_mean() -> None:
@@ -221,12 +221,12 @@ def test_words_are_scored_by_a_softmax_over_the_vocabulary(with_importance: bool
         logits = z @ embedding.t() + model.bias
         return torch.where(present, logits.log_softmax(dim=1), 0.0).sum(dim=1)
 
-    def fast() -> Tensor:
+    def approximate() -> Tensor:
         given = model.embedding * importance[:, None] if with_importance else None
         return model.log_likelihood(z, word_sets(rows), embedding=given)
 
     results = []
-    for score in (fast, dense):
+    for score in (approximate, dense):
         values = score()
         (values * torch.arange(20)).sum().backward()
         results.append((values.detach(), *[leaf.grad.clone() for leaf in leaves]))

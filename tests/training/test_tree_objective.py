@@ -68,10 +68,10 @@ def objective(seed: int = 0, **changes: object) -> TreeObjective:
     return TreeObjective(unit_rows(1), some_edges(2), settings(**changes), generator=generator)
 
 
-def dense_twin(fast: TreeObjective) -> DenseSNUH:
-    chosen = fast.settings
+def dense_twin(approximate: TreeObjective) -> DenseSNUH:
+    chosen = approximate.settings
     twin = DenseSNUH(TERMS, BITS, tau=chosen.tau, beta=chosen.beta, correlation=chosen.correlation)
-    weight, bias = fast.weight.detach(), fast.bias.detach()
+    weight, bias = approximate.weight.detach(), approximate.bias.detach()
     with torch.no_grad():
         twin.mean.weight.copy_(weight[:, :BITS].t())
         twin.mean.bias.copy_(bias[:BITS])
@@ -81,21 +81,21 @@ def dense_twin(fast: TreeObjective) -> DenseSNUH:
             part = weight[:, 2 * BITS :].t()
             twin.pair.weight.copy_(torch.cat([part, part], dim=1))
             twin.pair.bias.copy_(2 * bias[2 * BITS :])  # the fast one adds it for each of the two documents
-        twin.decoder.weight.copy_(fast.words.embedding.detach())
-        twin.decoder.bias.copy_(fast.words.bias.detach())
+        twin.decoder.weight.copy_(approximate.words.embedding.detach())
+        twin.decoder.bias.copy_(approximate.words.bias.detach())
     return twin
 
 
 @pytest.mark.parametrize("correlation", ["encoder", "optimum", "prior", "none"])
 def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: str) -> None:
-    fast = objective(correlation=correlation)
-    twin = dense_twin(fast)
-    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
-    state = fast.generator.get_state()
-    noise = torch.randn((len(batch.documents), BITS), generator=fast.generator)
-    fast.generator.set_state(state)
+    approximate = objective(correlation=correlation)
+    twin = dense_twin(approximate)
+    batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
+    state = approximate.generator.get_state()
+    noise = torch.randn((len(batch.documents), BITS), generator=approximate.generator)
+    approximate.generator.set_state(state)
 
-    dense = torch.from_numpy(fast.X.toarray())
+    dense = torch.from_numpy(approximate.X.toarray())
     expected = twin.loss(
         dense[batch.documents],
         dense[batch.neighbors],
@@ -103,22 +103,24 @@ def test_fast_objective_equals_the_dense_one_in_loss_and_gradients(correlation: 
         weight=batch.weight,
         t=batch.prior[:, None],
     )
-    loss = sum(fast.loss(batch, epoch=5.0).values())
+    loss = sum(approximate.loss(batch, epoch=5.0).values())
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
 
     loss.backward()
     expected.backward()
     close = {"rtol": 1e-3, "atol": 2e-5}
-    torch.testing.assert_close(fast.weight.grad[:, :BITS], twin.mean.weight.grad.t(), **close)
-    torch.testing.assert_close(fast.weight.grad[:, BITS : 2 * BITS], twin.deviation.weight.grad.t(), **close)
-    torch.testing.assert_close(fast.bias.grad[:BITS], twin.mean.bias.grad, **close)
-    torch.testing.assert_close(fast.bias.grad[BITS : 2 * BITS], twin.deviation.bias.grad, **close)
-    torch.testing.assert_close(fast.words.embedding.grad, twin.decoder.weight.grad, **close)
-    torch.testing.assert_close(fast.words.bias.grad, twin.decoder.bias.grad, **close)
+    torch.testing.assert_close(approximate.weight.grad[:, :BITS], twin.mean.weight.grad.t(), **close)
+    torch.testing.assert_close(
+        approximate.weight.grad[:, BITS : 2 * BITS], twin.deviation.weight.grad.t(), **close
+    )
+    torch.testing.assert_close(approximate.bias.grad[:BITS], twin.mean.bias.grad, **close)
+    torch.testing.assert_close(approximate.bias.grad[BITS : 2 * BITS], twin.deviation.bias.grad, **close)
+    torch.testing.assert_close(approximate.words.embedding.grad, twin.decoder.weight.grad, **close)
+    torch.testing.assert_close(approximate.words.bias.grad, twin.decoder.bias.grad, **close)
     if correlation == "encoder":
         # The dense encoder has one weight for each place of the pair; the fast one their sum.
         both = twin.pair.weight.grad[:, :TERMS] + twin.pair.weight.grad[:, TERMS:]
-        torch.testing.assert_close(fast.weight.grad[:, 2 * BITS :], both.t(), **close)
+        torch.testing.assert_close(approximate.weight.grad[:, 2 * BITS :], both.t(), **close)
 
 
 def test_layers_gradients_agree_with_finite_differences() -> None:
@@ -153,20 +155,20 @@ def test_word_likelihood_survives_extreme_logits() -> None:
 
 
 def test_correlation_does_not_depend_on_the_order_of_a_pair() -> None:
-    fast = objective()
-    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    approximate = objective()
+    batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
     turned = TreeBatch(batch.neighbors, batch.documents, batch.weight, batch.prior)
     values = []
     for drawn in (batch, turned):
-        fast.generator.manual_seed(0)
-        values.append(fast.loss(drawn, epoch=1.0)["edges"].item())
+        approximate.generator.manual_seed(0)
+        values.append(approximate.loss(drawn, epoch=1.0)["edges"].item())
     assert values[0] == pytest.approx(values[1], rel=1e-5)
 
 
 def test_batches_estimate_the_sums_over_all_documents_and_edges_without_bias() -> None:
     """The mean of the edge part over many batches is (1/N) sum over edges of w_ij times the edge's term."""
-    fast, edges = objective(correlation="optimum", beta=1.0), some_edges(2)
-    q = posterior(fast, fast.X)
+    approximate, edges = objective(correlation="optimum", beta=1.0), some_edges(2)
+    q = posterior(approximate, approximate.X)
     i, j = edges.pairs.T
     prior = torch.from_numpy(edges.prior)[:, None]
     gamma = best_correlation(q.sigma[i], q.sigma[j], prior=prior)
@@ -177,9 +179,9 @@ def test_batches_estimate_the_sums_over_all_documents_and_edges_without_bias() -
     }
     rng = np.random.default_rng(0)
     batches = [
-        batch for _ in range(300) for batch in fast.batches(rng, epoch=0) if len(batch.documents) == 16
+        batch for _ in range(300) for batch in approximate.batches(rng, epoch=0) if len(batch.documents) == 16
     ]
-    losses = [fast.loss(batch, epoch=1.0) for batch in batches]
+    losses = [approximate.loss(batch, epoch=1.0) for batch in batches]
     for name, expected in whole.items():
         samples = np.array([loss[name].item() for loss in losses])
         error = samples.std(ddof=1) / np.sqrt(len(samples))
@@ -194,9 +196,9 @@ def test_a_document_without_an_edge_has_no_edge_term() -> None:
 
 
 def test_beta_grows_over_the_warmup() -> None:
-    fast = objective(correlation="none", warmup=4.0)
-    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
-    half, full, later = (fast.loss(batch, epoch=epoch)["nodes"].item() for epoch in (2.0, 4.0, 9.0))
+    approximate = objective(correlation="none", warmup=4.0)
+    batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
+    half, full, later = (approximate.loss(batch, epoch=epoch)["nodes"].item() for epoch in (2.0, 4.0, 9.0))
     assert half == pytest.approx(full / 2, rel=1e-5)
     assert full == pytest.approx(later, rel=1e-6)
 
@@ -207,35 +209,35 @@ def test_codes_start_balanced() -> None:
 
 
 def test_median_threshold_balances_codes_wherever_the_means_lie() -> None:
-    fast = objective(threshold="median")
+    approximate = objective(threshold="median")
     with torch.no_grad():
-        fast.bias[:BITS] = -3.0
-    encoder = fast.encoder()
-    ones = np.unpackbits(encoder.encode(fast.X), axis=1).mean(axis=0)
+        approximate.bias[:BITS] = -3.0
+    encoder = approximate.encoder()
+    ones = np.unpackbits(encoder.encode(approximate.X), axis=1).mean(axis=0)
     assert np.abs(ones - 0.5).max() <= 1 / DOCS
 
 
 def test_numpy_encoder_equals_the_training_model() -> None:
-    fast = objective()
+    approximate = objective()
     rows = unit_rows(5)
-    mu = posterior(fast, rows).mu.detach().numpy()
-    np.testing.assert_allclose(fast.encoder().values(rows), mu, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(np.unpackbits(fast.encoder().encode(rows), axis=1), mu > 0.5)
+    mu = posterior(approximate, rows).mu.detach().numpy()
+    np.testing.assert_allclose(approximate.encoder().values(rows), mu, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(np.unpackbits(approximate.encoder().encode(rows), axis=1), mu > 0.5)
 
 
 def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -> None:
     """Without noise the two word terms are plain means over half of the batch each."""
-    fast = objective(neighbor_words=3.0)
+    approximate = objective(neighbor_words=3.0)
     with torch.no_grad():
-        fast.bias[BITS : 2 * BITS] = -40.0  # no deviation, so the sample is the mean
-    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
-    parts = fast.loss(batch, epoch=1.0)
+        approximate.bias[BITS : 2 * BITS] = -40.0  # no deviation, so the sample is the mean
+    batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
+    parts = approximate.loss(batch, epoch=1.0)
     half = len(batch.documents) // 2
 
     def explained(codes_of: np.ndarray, words_of: np.ndarray) -> float:
-        z = posterior(fast, fast.X[codes_of]).mu.detach()
-        words = torch.from_numpy(fast.X[words_of].toarray() > 0)
-        logits = z @ fast.words.embedding.detach().t() + fast.words.bias.detach()
+        z = posterior(approximate, approximate.X[codes_of]).mu.detach()
+        words = torch.from_numpy(approximate.X[words_of].toarray() > 0)
+        logits = z @ approximate.words.embedding.detach().t() + approximate.words.bias.detach()
         return float((words * torch.log_softmax(logits, dim=1)).sum(1).mean())
 
     own, rest = batch.documents[:half], batch.documents[half:]
@@ -245,12 +247,12 @@ def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -
 
 
 def test_hidden_words_keep_the_expected_input_and_the_target() -> None:
-    fast = objective(word_dropout=0.4)
-    rows = take_rows(fast.X, np.arange(10))
-    drawn = np.mean([fast._hide_words(rows).data for _ in range(4000)], axis=0)
+    approximate = objective(word_dropout=0.4)
+    rows = take_rows(approximate.X, np.arange(10))
+    drawn = np.mean([approximate._hide_words(rows).data for _ in range(4000)], axis=0)
     error = rows.data * np.sqrt(0.4 / 0.6 / 4000)
     assert (np.abs(drawn - rows.data) <= 5 * error + 1e-6).all()
-    hidden = fast._hide_words(rows)
+    hidden = approximate._hide_words(rows)
     assert (hidden.data == 0).any()
     assert (rows.data != 0).all()
 
@@ -263,35 +265,35 @@ def test_edges_are_drawn_anew_once_before_the_given_epoch() -> None:
         return some_edges(9, count=7)
 
     generator = torch.Generator().manual_seed(0)
-    fast = TreeObjective(
+    approximate = TreeObjective(
         unit_rows(1), some_edges(2), settings(refresh=2), generator=generator, new_edges=new_edges
     )
     kept = []
     for epoch in range(5):
-        next(fast.batches(np.random.default_rng(0), epoch=epoch))
-        kept.append(fast.neighborhoods)
+        next(approximate.batches(np.random.default_rng(0), epoch=epoch))
+        kept.append(approximate.neighborhoods)
     assert calls == [BITS]
     assert [kept.index(one) for one in kept] == [0, 0, 2, 2, 2]
 
 
 def test_edges_are_never_drawn_anew_where_refresh_is_zero() -> None:
     generator = torch.Generator().manual_seed(0)
-    fast = TreeObjective(
+    approximate = TreeObjective(
         unit_rows(1), some_edges(2), settings(), generator=generator, new_edges=lambda encoder: some_edges(9)
     )
-    drawn_from = fast.neighborhoods
-    next(fast.batches(np.random.default_rng(0), epoch=0))
-    assert fast.neighborhoods is drawn_from
+    drawn_from = approximate.neighborhoods
+    next(approximate.batches(np.random.default_rng(0), epoch=0))
+    assert approximate.neighborhoods is drawn_from
 
 
 def test_two_backward_passes_add_up_as_they_do_everywhere_in_torch() -> None:
-    fast = objective()
-    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    approximate = objective()
+    batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
     gradients = []
     for _ in range(2):
-        fast.generator.manual_seed(0)
-        sum(fast.loss(batch, epoch=1.0).values()).backward()
-        gradients.append([parameter.grad.clone() for parameter in fast.parameters])
+        approximate.generator.manual_seed(0)
+        sum(approximate.loss(batch, epoch=1.0).values()).backward()
+        gradients.append([parameter.grad.clone() for parameter in approximate.parameters])
     for once, twice in zip(*gradients, strict=True):
         torch.testing.assert_close(2 * once, twice)
 

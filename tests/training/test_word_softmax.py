@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from snuh._numba import compiled
+from snuh._numba import njit
 from snuh.training.sparse_ops import exp, explain_words
 
 DOCS, TERMS = 7, 301
 FIRST = np.array([0, 3, 3, 10, 40, 41, 60, 100], dtype=np.int32)  # the second document is empty
 
 
-@compiled()
+@njit()
 def _exp_all(x, y):  # type: ignore[no-untyped-def]
     for i in range(len(x)):
         y[i] = exp(x[i])

@@ -69,8 +69,8 @@ def _jsonl(path: Path, width: int) -> Iterator[Write]:
     with atomic_write(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as file:
 
         def write(ids: Sequence[str], codes: NDArray[np.uint8]) -> None:
-            for identity, code in zip(ids, codes, strict=True):
-                record = {"id": identity, "code": code.tobytes().hex()}
+            for doc_id, code in zip(ids, codes, strict=True):
+                record = {"id": doc_id, "code": code.tobytes().hex()}
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
         yield write
@@ -107,8 +107,8 @@ def _npy(path: Path, width: int) -> Iterator[Write]:
         def write(ids: Sequence[str], codes: NDArray[np.uint8]) -> None:
             nonlocal count
             file.write(codes.tobytes())
-            for identity in ids:
-                ids_file.write(("[\n" if count == 0 else ",\n") + json.dumps(identity, ensure_ascii=False))
+            for doc_id in ids:
+                ids_file.write(("[\n" if count == 0 else ",\n") + json.dumps(doc_id, ensure_ascii=False))
                 count += 1
 
         yield write

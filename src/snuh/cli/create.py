@@ -63,17 +63,17 @@ def create(
     import time
 
     from snuh.cli.ingest import added_to_json, check_limit
-    from snuh.cli.output import LimitedSource, check_place, open_texts, print_json
+    from snuh.cli.output import LimitedSource, check_writable, open_texts, print_json
     from snuh.cli.training import make_hasher
-    from snuh.collection import Added, Collection, check_free
+    from snuh.collection import Added, Collection, ensure_absent
     from snuh.errors import InputError
     from snuh.model import load
     from snuh.urls import is_remote
 
     started = time.perf_counter()
-    check_free(collection)
+    ensure_absent(collection)
     if not is_remote(collection):
-        check_place(Path(collection))
+        check_writable(Path(collection))
     check_limit(max_characters)
     documents = None
     if source is not None:
@@ -122,7 +122,7 @@ def _learn(address: str, source: TextSource, hasher: TextHasher) -> dict[str, An
     from snuh.cli.training import learn
     from snuh.collection import Collection
     from snuh.errors import CollectionError, SnuhError
-    from snuh.urls import shown
+    from snuh.urls import redact
 
     def make() -> None:
         if hasher.model_ is None:
@@ -138,7 +138,7 @@ def _learn(address: str, source: TextSource, hasher: TextHasher) -> dict[str, An
 
     started = time.perf_counter()
     model = learn(hasher, source, save=make)
-    return summarize(model, shown(address), seconds=time.perf_counter() - started)
+    return summarize(model, redact(address), seconds=time.perf_counter() - started)
 
 
 def _fill(collection: Collection, source: TextSource, max_characters: int) -> Added:
@@ -197,7 +197,7 @@ def add(
     from snuh.cli.ingest import added_facts, added_to_json, check_limit, fill
     from snuh.cli.output import open_texts, print_facts, print_json
     from snuh.collection import Collection
-    from snuh.urls import shown
+    from snuh.urls import redact
 
     started = time.perf_counter()
     check_limit(max_characters)
@@ -207,8 +207,8 @@ def add(
         count = len(opened)
     seconds = time.perf_counter() - started
     if as_json:
-        told = {"collection": shown(collection), **added_to_json(added), "documents": count}
+        told = {"collection": redact(collection), **added_to_json(added), "documents": count}
         print_json(told | {"seconds": round(seconds, 3)})
     else:
-        facts = [("collection", f"{shown(collection)}, now {count:,} documents"), *added_facts(added)]
+        facts = [("collection", f"{redact(collection)}, now {count:,} documents"), *added_facts(added)]
         print_facts([*facts, ("seconds", f"{seconds:.1f}")])

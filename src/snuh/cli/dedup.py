@@ -59,7 +59,7 @@ def dedup(
     """
     from snuh.cli.output import (
         check_no_source,
-        check_place,
+        check_writable,
         display,
         holds_collection,
         open_texts,
@@ -69,13 +69,13 @@ def dedup(
     from snuh.collection import Collection
     from snuh.dedup import deduplicate
     from snuh.errors import InputError
-    from snuh.urls import shown
+    from snuh.urls import redact
 
     if drop and not holds_collection(source):
         raise InputError(f"--drop deletes from a collection, and {source} is none: use --out")
     if out is not None:
         check_out(out)
-        check_place(out)
+        check_writable(out)
         check_no_source(out, source)
     documents = open_texts(source, text_field=text_field, id_field=id_field)
     used = _model(source, model, documents)
@@ -102,7 +102,7 @@ def dedup(
         with Collection(source) as collection:
             deleted = collection.delete(one.id for one in report.duplicates if not one.keep)
     if as_json:
-        told = {"source": shown(source), "file": None if out is None else str(out), "deleted": deleted}
+        told = {"source": redact(source), "file": None if out is None else str(out), "deleted": deleted}
         print_json(told | report_to_json(report))
     else:
         print_report(report, out=out, deleted=deleted if drop else None)

@@ -35,7 +35,7 @@ def demo(
     """
     from functools import partial
 
-    from snuh.cli.output import check_place, display, print_json
+    from snuh.cli.output import check_writable, display, print_json
     from snuh.cli.training import learn
     from snuh.codes import check_bits
     from snuh.corpus.reader import WatchedSource
@@ -43,7 +43,7 @@ def demo(
 
     check_bits(bits)
     check_folder(out)
-    check_place(out / MODEL_FOLDER)  # and so inside a folder that is there already
+    check_writable(out / MODEL_FOLDER)  # and so inside a folder that is there already
     source, hasher = demo_source(quick=quick), demo_hasher(bits=bits, quick=quick)
 
     def save() -> None:

@@ -22,7 +22,7 @@ Documents: TypeAlias = Callable[[], Iterable[Document]]
 
 ROWS_PER_BATCH = 1_000
 EXACT_AS_FLOAT = 2**53  # whole numbers up to here
-WHOLE_NUMBERS = range(-(2**63), 2**63)
+INT64_RANGE = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _kind(value: object) -> tuple[str, ...]:
         return ()
     if isinstance(value, bool | str | float):
         return (type(value).__name__,)
-    if isinstance(value, int) and value in WHOLE_NUMBERS:
+    if isinstance(value, int) and value in INT64_RANGE:
         return ("int",) if abs(value) <= EXACT_AS_FLOAT else ("long",)
     return ("other",)
 

@@ -36,7 +36,7 @@ def encode(
     from snuh.cli.code_writers import files_of, open_writer
     from snuh.cli.output import (
         check_no_source,
-        check_place,
+        check_writable,
         display,
         open_documents,
         plural,
@@ -48,7 +48,7 @@ def encode(
 
     started = time.perf_counter()
     for file in files_of(out):
-        check_place(file)
+        check_writable(file)
         check_no_source(file, source)
     loaded = load(model)
     documents = open_documents(source, text_field=text_field, id_field=id_field)
@@ -169,12 +169,14 @@ def print_evaluation(summary: dict[str, Any], evaluation: Evaluation) -> None:
     table.add_row(
         f"within radius {evaluation.radius}",
         f"{evaluation.precision_within_radius:.4f}",
-        f"precision; {evaluation.empty_radius_share:.0%} of the queries find nothing there",
+        f"precision; {evaluation.empty_radius_fraction:.0%} of the queries find nothing there",
     )
     share = health.distinct_codes / health.documents
     table.add_row("distinct codes", f"{health.distinct_codes:,}", f"{share:.0%} of the documents")
-    table.add_row("biggest bucket", f"{health.biggest_bucket_share:.2%}", "of the documents share one code")
-    ones = health.ones_share
+    table.add_row(
+        "biggest bucket", f"{health.largest_bucket_fraction:.2%}", "of the documents share one code"
+    )
+    ones = health.ones_fraction
     constant = f"; {plural(health.constant_bits, 'bit')} never change" if health.constant_bits else ""
     table.add_row("bit balance", f"{min(ones):.2f}–{max(ones):.2f}", f"share of ones, by bit{constant}")
     correlation = "none" if health.bit_correlation is None else f"{health.bit_correlation:.4f}"

@@ -45,7 +45,7 @@ def fit(
     """
     import time
 
-    from snuh.cli.output import check_place, open_documents, print_json
+    from snuh.cli.output import check_writable, open_documents, print_json
     from snuh.cli.training import check_features, learn, make_hasher, read_config
     from snuh.io import check_replaceable
 
@@ -58,7 +58,7 @@ def fit(
         config=None if config is None else read_config(config),
     )
     check_replaceable(out)
-    check_place(out)
+    check_writable(out)
     documents = open_documents(source, text_field=text_field, id_field=id_field)
     check_features(hasher, documents)
     model = learn(hasher, documents, save=lambda: hasher.save(out))

@@ -37,12 +37,12 @@ def info(collection: CollectionAddress, as_json: Json = False) -> None:
         _print(found, training)
 
 
-def _fast_in_words(found: Info) -> str:
-    if (fast := found.fast) is None:
+def _describe_index(found: Info) -> str:
+    if (index := found.index) is None:
         return 'not prepared; "snuh index" does it where exact searches take too long'
     return (
-        f"{fast.words}, which found {fast.recall:.1%} of the nearest {fast.k} "
-        f"among {fast.documents:,} documents"
+        f"{index.words}, which found {index.recall:.1%} of the nearest {index.k} "
+        f"among {index.documents:,} documents"
     )
 
 
@@ -67,14 +67,14 @@ def _print(found: Info, training: Mapping[str, Any]) -> None:
         ("model", f"{found.method}, {found.bits} bits, {found.model}"),
         ("learnt from", harmless(origin)),
         ("fields", harmless(", ".join(found.fields)) or "no metadata"),
-        ("fast searches", _fast_in_words(found)),
+        ("index", _describe_index(found)),
     ]
     if (health := found.health) is not None:
         share = health.distinct_codes / health.documents
         of = "" if health.documents == found.searchable else f" in a sample of {health.documents:,}"
         facts += [
             ("distinct codes", f"{health.distinct_codes:,}, {share:.0%} of the documents{of}"),
-            ("biggest bucket", f"{health.biggest_bucket_share:.2%} of the documents share one code"),
+            ("biggest bucket", f"{health.largest_bucket_fraction:.2%} of the documents share one code"),
             ("bit balance", f"{mean_balance(found):.2f} on average (0.50 is best)"),
             ("constant bits", str(health.constant_bits)),
         ]
@@ -109,17 +109,17 @@ def delete(
     from snuh.cli.output import plural, print_facts, print_json
     from snuh.collection import Collection
     from snuh.errors import InputError
-    from snuh.urls import shown
+    from snuh.urls import redact
 
-    for identity in ids or ():
-        check_text(identity)
+    for doc_id in ids or ():
+        check_text(doc_id)
     if bool(ids) == (where is not None):
         raise InputError("expected either ids or --where FILTER, got " + ("both" if ids else "neither"))
     with Collection(collection) as opened:
         deleted = opened.delete_where(where) if where is not None else opened.delete(ids or ())
         left = len(opened)
     if as_json:
-        print_json({"collection": shown(collection), "deleted": deleted, "documents": left})
+        print_json({"collection": redact(collection), "deleted": deleted, "documents": left})
     else:
         print_facts([("deleted", plural(deleted, "document")), ("left", plural(left, "document"))])
 
@@ -150,24 +150,24 @@ def copy(
     import time
     from pathlib import Path
 
-    from snuh.cli.output import check_place, display, plural, print_facts, print_json, print_steps
+    from snuh.cli.output import check_writable, display, plural, print_facts, print_json, print_steps
     from snuh.collection.copy import copy_collection
-    from snuh.urls import is_remote, shown
+    from snuh.urls import is_remote, redact
 
     started = time.perf_counter()
     if not is_remote(target):
-        check_place(Path(target))
+        check_writable(Path(target))
     with display() as bars:
         count = copy_collection(collection, target, progress=bars.stage("Copying"))
     seconds = round(time.perf_counter() - started, 3)
     if as_json:
-        told = {"collection": shown(collection), "target": shown(target), "documents": count}
+        told = {"collection": redact(collection), "target": redact(target), "documents": count}
         print_json(told | {"seconds": seconds})
     else:
         print_facts(
-            [("made", f"{shown(target)}: {plural(count, 'document')}"), ("seconds", f"{seconds:.1f}")]
+            [("made", f"{redact(target)}: {plural(count, 'document')}"), ("seconds", f"{seconds:.1f}")]
         )
-        print_steps([f"snuh info {shlex.quote(shown(target))}"])
+        print_steps([f"snuh info {shlex.quote(redact(target))}"])
 
 
 # `snuh rehash`: codes of another model for a collection.
@@ -190,7 +190,7 @@ def rehash(
     from snuh.cli.output import display, print_facts, print_json
     from snuh.collection import Collection
     from snuh.model import load
-    from snuh.urls import shown
+    from snuh.urls import redact
 
     started = time.perf_counter()
     with Collection(collection) as opened:
@@ -201,15 +201,15 @@ def rehash(
         count = len(opened)
     seconds = time.perf_counter() - started
     if as_json:
-        told = {"collection": shown(collection), "method": loaded.method, "bits": loaded.bits}
+        told = {"collection": redact(collection), "method": loaded.method, "bits": loaded.bits}
         print_json(told | {"bits_before": before, "documents": count, "seconds": round(seconds, 3)})
     else:
-        facts = [("collection", shown(collection)), ("documents", f"{count:,}")]
+        facts = [("collection", redact(collection)), ("documents", f"{count:,}")]
         facts.append(("codes", f"{loaded.bits} bits of {loaded.method} (before: {before} bits)"))
         print_facts([*facts, ("seconds", f"{seconds:.1f}")])
 
 
-# `snuh index`: lists of neighbouring codes, for fast searches in a large collection.
+# `snuh index`: lists of neighbouring codes, for approximate searches in a large collection.
 
 INDEX_EXAMPLES = ("snuh index tickets", "snuh index tickets -k 100 --recall 0.999")
 
@@ -222,24 +222,24 @@ def index(
     ] = 0.99,
     as_json: Json = False,
 ) -> None:
-    """Prepare a large collection for "snuh search --fast", which reads only a part of the codes.
+    """Prepare a large collection for "snuh search --approximate", which reads only a part of the codes.
 
     The codes are put into lists around centres; as many of the nearest lists are read as it takes to find the
     wanted share of the exact answer, measured on documents of the collection itself. Documents that come
-    later are found as well. Without --fast, searches stay exact.
+    later are found as well. Without --approximate, searches stay exact.
     """
     from snuh.cli.output import print_facts, print_json
     from snuh.collection import Collection
-    from snuh.collection.results import fast_to_json
-    from snuh.urls import shown
+    from snuh.collection.results import index_to_json
+    from snuh.urls import redact
 
     with Collection(collection) as opened:
-        made = opened.make_lists(k=k, recall=recall)
+        made = opened.build_index(k=k, recall=recall)
     if as_json:
-        print_json({"collection": shown(collection), **fast_to_json(made)})
+        print_json({"collection": redact(collection), **index_to_json(made)})
     else:
-        facts = [("collection", shown(collection)), ("documents", f"{made.documents:,}")]
-        facts.append(("fast searches", made.words))
+        facts = [("collection", redact(collection)), ("documents", f"{made.documents:,}")]
+        facts.append(("index", made.words))
         print_facts([*facts, ("measured recall", f"{made.recall:.4f} of the nearest {made.k}")])
 
 
@@ -276,12 +276,12 @@ def export(
     complete.
     """
     from snuh.cli.document_writers import Layout, check_suffix, open_writer
-    from snuh.cli.output import check_place, display, print_facts, print_json
+    from snuh.cli.output import check_writable, display, print_facts, print_json
     from snuh.collection import Collection
-    from snuh.urls import shown
+    from snuh.urls import redact
 
     check_suffix(out)
-    check_place(out)
+    check_writable(out)
     layout = Layout(text_field, id_field, has_codes=codes)
     count = 0
     with Collection(collection) as opened, display() as bars:
@@ -292,7 +292,7 @@ def export(
                 write(document, code)
                 count += 1
     if as_json:
-        print_json({"collection": shown(collection), "file": str(out), "documents": count})
+        print_json({"collection": redact(collection), "file": str(out), "documents": count})
     else:
         print_facts([("file", str(out)), ("documents", f"{count:,}")])
 

@@ -60,5 +60,8 @@ RerankBy = Annotated[
 Radius = Annotated[
     int | None, typer.Option(metavar="N", help="Only documents that differ in at most N bits.")
 ]
-Fast = Annotated[bool, typer.Option("--fast", help='Read only the lists made by "snuh index".')]
+Approximate = Annotated[
+    bool,
+    typer.Option("--approximate", help='Use the index built by "snuh index": faster, and may miss hits.'),
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Show which words brought each document up.")]

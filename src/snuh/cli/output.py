@@ -20,7 +20,7 @@ from snuh.corpus.source import source_path
 from snuh.errors import InputError
 from snuh.io import dump_json, is_collection_folder, is_model
 from snuh.progress import EpochReport, Progress
-from snuh.urls import is_remote, shown
+from snuh.urls import is_remote, redact
 
 # How far a command has come, on stderr: live bars on a terminal, now and then a line elsewhere.
 
@@ -166,7 +166,9 @@ def open_documents(spec: str, *, text_field: str = "text", id_field: str = "id")
         return open_source(spec, text_field=text_field, id_field=id_field)
     for option, name, usual in (("--text-field", text_field, "text"), ("--id-field", id_field, "id")):
         if name != usual:
-            raise InputError(f"{shown(spec)} is a collection, which knows its own fields: leave {option} out")
+            raise InputError(
+                f"{redact(spec)} is a collection, which knows its own fields: leave {option} out"
+            )
     return CollectionSource(spec)
 
 
@@ -235,7 +237,7 @@ def print_steps(steps: Sequence[str]) -> None:
         console.print(Text(f"  {step}", style="cyan"), soft_wrap=True)
 
 
-def check_place(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Raise InputError where nothing can be written at `path`, before the work is done for nothing."""
     for folder in path.resolve().parents:
         kind = "a model" if is_model(folder) else "a collection" if holds_collection(folder) else ""

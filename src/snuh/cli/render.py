@@ -32,7 +32,7 @@ from snuh.collection.query import SearchOptions
 from snuh.dedup import DuplicateReport
 from snuh.encoding import encode_source
 from snuh.errors import InputError, suggest
-from snuh.explain import Explanation, WordShare, explain, marked
+from snuh.explain import Explanation, WordContribution, explain, marked
 from snuh.io import atomic_write, dump_json
 from snuh.model import Model, load
 from snuh.search import Hit, encode_query, nearest_hits
@@ -100,16 +100,16 @@ def print_found(found: Found) -> None:
     console.print(table)
 
 
-def _marked(text: str, shares: Sequence[WordShare], console: Console) -> Text:
+def _marked(text: str, shares: Sequence[WordContribution], console: Console) -> Text:
     """Mark the words that made two codes agree, and those that made them differ; signs where no colours are.
 
     What a word did for the bits that agree, less what it did for those that differ, is how far it pushed the
     code towards the other one, or away from it.
     """
     has_colours = console.color_system is not None and not console.no_color
-    pushes = [replace(share, agreeing=share.agreeing - share.differing) for share in shares]
+    contributions = [replace(share, agreeing=share.agreeing - share.differing) for share in shares]
     line = Text(no_wrap=False)
-    for fragment in marked(text, pushes):
+    for fragment in marked(text, contributions):
         words, weight = harmless(fragment.text), fragment.weight
         if abs(weight) < WEAK:
             line.append(words)
@@ -121,9 +121,9 @@ def _marked(text: str, shares: Sequence[WordShare], console: Console) -> Text:
     return line
 
 
-def _summed(all_shares: Sequence[Sequence[WordShare]]) -> list[WordShare]:
+def _summed(all_shares: Sequence[Sequence[WordContribution]]) -> list[WordContribution]:
     """Add up the shares that the words of one text have in several explanations."""
-    sums: dict[str, WordShare] = {}
+    sums: dict[str, WordContribution] = {}
     for shares in all_shares:
         for share in shares:
             before = sums.get(share.word)
@@ -139,7 +139,7 @@ def _summed(all_shares: Sequence[Sequence[WordShare]]) -> list[WordShare]:
     return list(sums.values())
 
 
-def _share_to_json(share: WordShare) -> dict[str, Any]:
+def _share_to_json(share: WordContribution) -> dict[str, Any]:
     return {"word": share.word, "agreeing": round(share.agreeing, 6), "differing": round(share.differing, 6)}
 
 
@@ -158,14 +158,14 @@ def search_collection(address: str, text: str, how: SearchOptions, *, explained:
     show(found, {"query": text, "bits": bits}, json=json)
 
 
-def search_similar(address: str, identity: str, how: SearchOptions, *, explained: bool, json: bool) -> None:
+def search_similar(address: str, doc_id: str, how: SearchOptions, *, explained: bool, json: bool) -> None:
     """Search for the text of a document."""
     with Collection(address) as collection:
-        hits = collection.similar(identity, **how)
-        text = collection.get(identity).text
+        hits = collection.similar(doc_id, **how)
+        text = collection.get(doc_id).text
         found = Found.of(text, hits, explained_by=collection.model if explained else None)
         bits = collection.model.bits
-    show(found, {"id": identity, "bits": bits}, json=json)
+    show(found, {"id": doc_id, "bits": bits}, json=json)
 
 
 def search_queries(

@@ -105,10 +105,10 @@ def reproduce(
     if table:
         _check_corpora(choice.corpora if corpus else (), results)
     else:
-        from snuh.cli.output import check_place
+        from snuh.cli.output import check_writable
         from snuh.cli.runs import do_missing
 
-        check_place(results)
+        check_writable(results)
         do_missing(chosen.runs(choice), results, retry=retry)
     typer.echo(chosen.markdown(choice, read_rows(results)))
 
@@ -204,7 +204,7 @@ def report(
     the file holds runs of them. It is one file that needs no network, for the screen, a phone or paper.
     Runs nothing, and needs no PyTorch.
     """
-    from snuh.cli.output import check_no_source, check_place, print_facts
+    from snuh.cli.output import check_no_source, check_writable, print_facts
     from snuh.errors import InputError
     from snuh.experiments.rows import read_rows
     from snuh.io import atomic_write
@@ -218,7 +218,7 @@ def report(
         )
     beside = out.with_suffix(".md")
     for path in (out, beside):
-        check_place(path)
+        check_writable(path)
         check_no_source(path, str(results))
     made = make_report(read_rows(results), str(results))
     for path, text in ((out, page(made)), (beside, summary(made, out.name))):

@@ -9,9 +9,9 @@ import typer
 
 from snuh.cli.base_command import check_text
 from snuh.cli.options import (
+    Approximate,
     CollectionAddress,
     Explain,
-    Fast,
     IdField,
     Json,
     K,
@@ -47,7 +47,7 @@ def search(
     where: Where = None,
     rerank: RerankBy = None,
     radius: Radius = None,
-    fast: Fast = False,
+    approximate: Approximate = False,
     explain: Explain = False,
     queries: Annotated[
         str | None,
@@ -71,7 +71,7 @@ def search(
     from snuh.cli.output import holds_collection
     from snuh.cli.render import check_k, search_collection, search_queries, search_source
     from snuh.errors import InputError
-    from snuh.urls import is_remote, shown
+    from snuh.urls import is_remote, redact
 
     check_k(k)
     if (text is None) == (queries is None):
@@ -80,9 +80,9 @@ def search(
         )
     if model is not None:
         if holds_collection(place):
-            raise InputError(f"{shown(place)} is a collection and has a model of its own: leave --model out")
+            raise InputError(f"{redact(place)} is a collection and has a model of its own: leave --model out")
         for_collections = {"where": where, "rerank": rerank, "radius": radius, "queries": queries}
-        _refuse(for_collections | {"explain": explain or None, "fast": fast or None}, place)
+        _refuse(for_collections | {"explain": explain or None, "approximate": approximate or None}, place)
         search_source(place, text or "", model, k=k, text_field=text_field, id_field=id_field, json=as_json)
         return
     if not is_remote(place) and Path(place).exists() and not holds_collection(place):
@@ -95,7 +95,7 @@ def search(
         "where": where,
         "radius": radius,
         "rerank": cast("Rerank | None", rerank),
-        "fast": fast,
+        "approximate": approximate,
     }
     if queries is not None:
         search_queries(place, queries, how, explained=explain, text_field=text_field, id_field=id_field)
@@ -129,12 +129,12 @@ SIMILAR_EXAMPLES = (
 
 def similar(
     collection: CollectionAddress,
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The document.", callback=check_text)],
+    doc_id: Annotated[str, typer.Argument(metavar="ID", help="The document.", callback=check_text)],
     k: K = 10,
     where: Where = None,
     rerank: RerankBy = None,
     radius: Radius = None,
-    fast: Fast = False,
+    approximate: Approximate = False,
     explain: Explain = False,
     as_json: Json = False,
 ) -> None:
@@ -150,6 +150,6 @@ def similar(
         "where": where,
         "radius": radius,
         "rerank": cast("Rerank | None", rerank),
-        "fast": fast,
+        "approximate": approximate,
     }
-    search_similar(collection, identity, how, explained=explain, json=as_json)
+    search_similar(collection, doc_id, how, explained=explain, json=as_json)

@@ -30,8 +30,8 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError(f'serving needs {error.name}: pip install "snuh[serve]"') from None
 
-USUAL_RATE = 100.0  # for addresses that others can reach
-MOST_WORKERS = 64
+DEFAULT_RATE = 100.0  # for addresses that others can reach
+MAX_WORKERS = 64
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d+)?")  # as browsers write it
 
 
@@ -56,7 +56,7 @@ def run_server(
         Collection(folder).close()  # what is wrong with one is told before anything listens
     if hasattr(signal, "SIGPIPE"):  # whoever goes away before the answer does not end the server
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    usual = 0.0 if is_loopback(host) else USUAL_RATE
+    usual = 0.0 if is_loopback(host) else DEFAULT_RATE
     with tempfile.TemporaryDirectory(prefix="snuh-serve-") as scratch, listen(host, port) as listening:
         place = listening.getsockname()[1]
         settings = Settings(
@@ -95,8 +95,8 @@ def _check(
         )
     if not 0 <= port <= 65_535:
         raise InputError(f"--port must be from 0 to 65535, got {port}")
-    if not 1 <= workers <= MOST_WORKERS:
-        raise InputError(f"--workers must be from 1 to {MOST_WORKERS}, got {workers}")
+    if not 1 <= workers <= MAX_WORKERS:
+        raise InputError(f"--workers must be from 1 to {MAX_WORKERS}, got {workers}")
     if rate is not None and not 0 <= rate < float("inf"):
         raise InputError(f"--rate must be at least 0, got {rate}")
     for origin in origins:

@@ -70,7 +70,7 @@ def fit(
     import time
 
     from snuh.cli.fit import print_summary, summarize
-    from snuh.cli.output import check_place, display, print_json
+    from snuh.cli.output import check_writable, display, print_json
     from snuh.cli.training import make_hasher
     from snuh.io import check_replaceable
     from snuh.spark import fit as fit_on_spark
@@ -79,7 +79,7 @@ def fit(
     started = time.perf_counter()
     hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
     check_replaceable(out)
-    check_place(out)
+    check_writable(out)
     with display() as shown:
         shown.show("Starting Spark", 0.0)
         with open_session(master, settings=_spark_settings(conf or ())) as session:
@@ -141,7 +141,7 @@ def encode(
     import time
 
     from snuh.cli.ingest import added_facts, added_to_json
-    from snuh.cli.output import check_place, display, print_facts, print_json
+    from snuh.cli.output import check_writable, display, print_facts, print_json
     from snuh.errors import InputError
     from snuh.spark import add_to_collection, open_session, read_documents, write_codes
 
@@ -150,7 +150,7 @@ def encode(
     if (out is None) != (model is None):
         raise InputError("--model goes with --out: a collection encodes with the model that it has")
     if out is not None:
-        check_place(out)
+        check_writable(out)
     started = time.perf_counter()
     facts: list[tuple[str, str]]
     with display() as shown:

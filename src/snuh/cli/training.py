@@ -123,7 +123,7 @@ def write_config(path: Path, config: Config, *, origin: Mapping[str, Any]) -> No
         write_json(beside, content, indent=2)
 
 
-def check_config_place(path: Path) -> None:
+def check_config_path(path: Path) -> None:
     """Raise InputError where a file of settings would replace some other file, or has another ending."""
     if path.suffix != SUFFIX:
         raise InputError(f'--out must end in {SUFFIX}, got "{path}"')
@@ -137,7 +137,7 @@ def check_config_place(path: Path) -> None:
         raise InputError(f"{path} exists and is no file of settings: choose another, or remove it first")
 
 
-USUAL_BITS = 64
+DEFAULT_BITS = 64
 T = TypeVar("T")
 
 
@@ -156,7 +156,7 @@ def make_hasher(
     config = config or Config()
     _check_same_method(method, config)
     method = _first(method, config.method, DEFAULT)
-    bits = _first(bits, config.bits, USUAL_BITS)
+    bits = _first(bits, config.bits, DEFAULT_BITS)
     info(method)
     check_bits(bits)
     chosen = parse_settings(settings)

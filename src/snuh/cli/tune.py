@@ -68,8 +68,8 @@ def tune(
     pip install "snuh[tune]".
     """
     _check_extra()
-    from snuh.cli.output import check_place, display, open_documents
-    from snuh.cli.training import check_config_place, check_features, make_hasher
+    from snuh.cli.output import check_writable, display, open_documents
+    from snuh.cli.training import check_config_path, check_features, make_hasher
     from snuh.cli.trials import do_trials
     from snuh.experiments.run import check_select
     from snuh.tuning.grids import check_tunable, make_grid
@@ -80,10 +80,10 @@ def tune(
     by = check_select(select)
     hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
     check_tunable(method, bits=bits, seed=seed, fixed=hasher.parameters)
-    check_config_place(out)
+    check_config_path(out)
     file = out.with_name(f"{out.stem}.study.jsonl") if study is None else study
     for place in (out, file):
-        check_place(place)
+        check_writable(place)
     documents = open_documents(source, text_field=text_field, id_field=id_field)
     check_features(hasher, documents)
     with display() as shown:

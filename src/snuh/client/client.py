@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from snuh.client import responses
 from snuh.client.responses import DuplicateGroups, FieldFacts, Plane
 from snuh.codes import check_codes
-from snuh.collection import Added, shown
+from snuh.collection import Added, redact
 from snuh.collection.collection import MAX_CHARACTERS
 from snuh.collection.query import SearchOptions
-from snuh.collection.results import Fast, Info, Sample
+from snuh.collection.results import IndexInfo, Info, Sample
 from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
 from snuh.dedup import Keep, Measure
@@ -30,7 +30,7 @@ from snuh.search import Hit, UnknownWordsError
 
 # Requests to a server; whatever goes wrong is raised as a collection in a folder would.
 
-FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds, between two looks at what is being made
+FIRST_WAIT, MAX_WAIT = 0.05, 1.0  # seconds, between two looks at what is being made
 NOT_YET = (httpx.codes.ACCEPTED, httpx.codes.TOO_MANY_REQUESTS)  # the latter also while other things are made
 
 
@@ -62,7 +62,7 @@ class Connection:
                     f"it is still being made after {patience:g} seconds: wait longer, or ask again later"
                 )
             time.sleep(wait)
-            wait = min(1.5 * wait, LONGEST_WAIT)
+            wait = min(1.5 * wait, MAX_WAIT)
         return _answer(response)
 
     @contextmanager
@@ -118,7 +118,7 @@ def _error(response: httpx.Response) -> Exception:
     return InputError(sentence) if is_mine else CollectionError(sentence)
 
 
-USUAL_PLACE = "http://127.0.0.1:8765"
+DEFAULT_URL = "http://127.0.0.1:8765"
 TEXTS_AT_ONCE, HITS_AT_ONCE = 100, 10_000  # what a server takes in one request
 IDS_AT_ONCE = 10_000
 PATIENCE = 600.0  # seconds, for what a server has to make first
@@ -150,7 +150,7 @@ class Client:
     """
 
     def __init__(
-        self, name: str, *, server: str = USUAL_PLACE, token: str | None = None, timeout: float = 60.0
+        self, name: str, *, server: str = DEFAULT_URL, token: str | None = None, timeout: float = 60.0
     ) -> None:
         self.name, self.server = name, server
         self._connection = Connection(name, server=server, token=token, timeout=timeout)
@@ -170,12 +170,12 @@ class Client:
         """Count the documents."""
         return int(self._told()["documents"])
 
-    def __contains__(self, identity: object) -> bool:
+    def __contains__(self, doc_id: object) -> bool:
         """Tell whether there is a document of that id."""
-        if not isinstance(identity, str):
+        if not isinstance(doc_id, str):
             return False
         try:
-            self.get(identity)
+            self.get(doc_id)
         except UnknownDocumentError:
             return False
         return True
@@ -207,10 +207,10 @@ class Client:
         """Delete the documents that a filter lets through, and return how many they were."""
         return int(self._post("/documents/delete", {"where": str(where)})["deleted"])
 
-    def make_lists(self, *, k: int = 10, recall: float = 0.99, patience: float = PATIENCE) -> Fast:
-        """Prepare searches with `fast`, as `Collection.make_lists` does; wait up to `patience` seconds."""
+    def build_index(self, *, k: int = 10, recall: float = 0.99, patience: float = PATIENCE) -> IndexInfo:
+        """Build the index of approximate searches; wait up to `patience` seconds for it."""
         asked = {"k": k, "recall": recall}
-        return responses.read_fast(
+        return responses.read_index_info(
             self._connection.ask_until_made("POST", "/lists", json=asked, patience=patience)
         )
 
@@ -229,9 +229,9 @@ class Client:
         """Return what is another text after every write, whoever wrote."""
         return str(self._told()["version"])
 
-    def get(self, identity: str) -> Document:
+    def get(self, doc_id: str) -> Document:
         """Return a document; UnknownDocumentError where there is none of that id."""
-        (found,) = self._get("/documents", id=identity)["documents"]
+        (found,) = self._get("/documents", id=doc_id)["documents"]
         return responses.read_document(found)
 
     def documents(self, *, where: str | Filter | None = None) -> Iterator[Document]:
@@ -240,9 +240,9 @@ class Client:
         with self._connection.stream("/documents/lines", params=params) as parts:
             yield from map(responses.read_line, responses.lines_of(parts))
 
-    def sample(self, most: int) -> Sample:
+    def sample(self, limit: int) -> Sample:
         """Return up to `most` documents that have a code, from all over the collection, and their codes."""
-        return responses.read_sample(self._get("/sample", most=most))
+        return responses.read_sample(self._get("/sample", limit=limit))
 
     def search(self, text: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Find the documents nearest to a text, as `Collection.search` does."""
@@ -257,17 +257,17 @@ class Client:
         digits = [code.tobytes().hex() for code in check_codes(codes)]
         return [hits or [] for hits in self._search_batches("codes", digits, options)]
 
-    def similar(self, identity: str, **options: Unpack[SearchOptions]) -> list[Hit]:
+    def similar(self, doc_id: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Find the documents nearest to one of the collection, itself left out."""
-        return self._hits("/similar", {"id": identity}, options)
+        return self._hits("/similar", {"id": doc_id}, options)
 
-    def explain(self, text: str, identity: str) -> Explanation:
+    def explain(self, text: str, doc_id: str) -> Explanation:
         """Say which words of a query and of a document made their bits agree or differ."""
-        return responses.read_explanation(self._post("/explain", {"text": text, "id": identity}))
+        return responses.read_explanation(self._post("/explain", {"text": text, "id": doc_id}))
 
     def info(self) -> Info:
         """Describe the collection; its address is that of the server, and its name."""
-        return responses.read_info(self._told(), address=shown(f"{self.server}/{self.name}"))
+        return responses.read_info(self._told(), address=redact(f"{self.server}/{self.name}"))
 
     # What a collection in a folder leaves to other functions
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from snuh.collection.model_files import model_of
 from snuh.collection.query import SearchOptions
-from snuh.collection.results import Fast, Info, Sample
+from snuh.collection.results import IndexInfo, Info, Sample
 from snuh.corpus import Document
 from snuh.dedup import Duplicate
 from snuh.errors import CollectionError, InputError
-from snuh.explain import BitMeaning, BitPair, Explanation, WordShare
+from snuh.explain import BitMeaning, BitPair, Explanation, WordContribution
 from snuh.io import MODEL_FILES
 from snuh.metrics import CodeHealth
 from snuh.model import Model
@@ -37,8 +37,8 @@ class FieldFacts:
     kind: Literal["text", "number", "truth", "list", "mixed"]
     documents: int  # that have it
     distinct: int
-    least: float | None  # of numbers
-    most: float | None
+    min: float | None  # of numbers
+    max: float | None
     values: tuple[tuple[Value, int], ...]  # the most frequent ones, and how many documents have each
 
 
@@ -132,7 +132,7 @@ def read_explanation(told: Told) -> Explanation:
 
 def read_info(told: Told, *, address: str) -> Info:
     """Return the description of a collection."""
-    model, health, fast = told["model"], told["health"], told["fast"]
+    model, health, index = told["model"], told["health"], told["index"]
     return Info(
         address=address,
         documents=told["documents"],
@@ -143,16 +143,16 @@ def read_info(told: Told, *, address: str) -> Info:
         fields=tuple(told["fields"]),
         store_bytes=told["store_bytes"],
         code_bytes=told["code_bytes"],
-        fast=None if fast is None else read_fast(fast),
+        index=None if index is None else read_index_info(index),
         health=None if health is None else _read_health(health),
     )
 
 
-def read_fast(told: Told) -> Fast:
-    """Return what was prepared for fast searches."""
-    own = {field.name: told[field.name] for field in fields(Fast) if field.name != "settings"}
+def read_index_info(told: Told) -> IndexInfo:
+    """Return the index that approximate searches use."""
+    own = {field.name: told[field.name] for field in fields(IndexInfo) if field.name != "settings"}
     settings = {name: value for name, value in told.items() if name not in {*own, "state", "current"}}
-    return Fast(settings=settings, **own)
+    return IndexInfo(settings=settings, **own)
 
 
 def read_meaning(told: Told) -> BitMeaning:
@@ -164,7 +164,7 @@ def read_meaning(told: Told) -> BitMeaning:
 def read_field(told: Told) -> FieldFacts:
     """Return what is known of a field."""
     values = tuple((one["value"], one["documents"]) for one in told["values"])
-    return FieldFacts(**{"least": None, "most": None, **told, "values": values})
+    return FieldFacts(**{"min": None, "max": None, **told, "values": values})
 
 
 def read_duplicates(told: Told) -> DuplicateGroups:
@@ -208,9 +208,9 @@ def _read_bit(told: Told) -> BitPair:
     return BitPair(**{**told, **margins})
 
 
-def _read_shares(words: Iterable[Told]) -> tuple[WordShare, ...]:
+def _read_shares(words: Iterable[Told]) -> tuple[WordContribution, ...]:
     return tuple(
-        WordShare(word["word"], word["agreeing"], word["differing"], tuple(map(tuple, word["spans"])))
+        WordContribution(word["word"], word["agreeing"], word["differing"], tuple(map(tuple, word["spans"])))
         for word in words
     )
 

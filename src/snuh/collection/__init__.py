@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from snuh.collection.backend import check_free, is_collection, short_name
+from snuh.collection.backend import ensure_absent, is_collection, short_name
 from snuh.collection.collection import Collection
 from snuh.collection.query import Rerank
-from snuh.collection.results import Added, Fast, Info
-from snuh.urls import is_remote, shown
+from snuh.collection.results import Added, IndexInfo, Info
+from snuh.urls import is_remote, redact
 
 __all__ = [
     "Added",
     "Collection",
-    "Fast",
+    "IndexInfo",
     "Info",
     "Rerank",
-    "check_free",
+    "ensure_absent",
     "is_collection",
     "is_remote",
+    "redact",
     "short_name",
-    "shown",
 ]

@@ -24,7 +24,7 @@ from typing import NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.results import Added, CodeRows, Fast
+from snuh.collection.results import Added, CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, MissingExtraError
 from snuh.filters import Filter
@@ -55,7 +55,7 @@ class NewDocument:
     code: bytes | None
 
 
-class Place(NamedTuple):
+class Match(NamedTuple):
     """A document found, and how far from the query."""
 
     distance: int
@@ -66,7 +66,7 @@ class LostConnectionError(CollectionError):
     """The server went away, and nothing of what was under way was written: it can be tried again."""
 
 
-def tried_twice(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def retry_once(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Let a method be tried once more where the server went away, perhaps to be started again."""
 
     @wraps(method)
@@ -122,7 +122,7 @@ class Backend(Protocol):
     def writing(self) -> AbstractContextManager[Write]:
         """Write all that the block writes, or nothing; one writer at a time, the others wait."""
 
-    def settle(self) -> None:
+    def warm_cache(self) -> None:
         """Do what makes the next search quick, after documents have come; what fails is logged."""
 
     # The model
@@ -141,34 +141,40 @@ class Backend(Protocol):
     def count(self) -> int:
         """Return the number of documents."""
 
-    def seq_of(self, identity: str) -> int | None:
+    def seq_of(self, doc_id: str) -> int | None:
         """Return the seq of an id."""
 
     def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
         """Return documents by their seq."""
 
     def documents(
-        self, *, after: int = 0, before: int | None = None, most: int, where: Filter | None = None
+        self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
         """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
         """Return the seqs of the documents that a filter lets through, ascending."""
 
-    def fields(self, *, most: int) -> list[str]:
+    def fields(self, *, limit: int) -> list[str]:
         """Return names that the documents' metadata have had, in order."""
 
     def has_field(self, name: str) -> bool:
         """Tell whether some document's metadata have had this name."""
 
-    def ids_near(self, identity: str, *, most: int) -> list[str]:
+    def ids_near(self, doc_id: str, *, limit: int) -> list[str]:
         """Return the ids that come before and after one in the order of ids, for a suggestion."""
 
     # Codes
 
     def find(
-        self, queries: NDArray[np.uint8], *, k: int, radius: int | None, where: Filter | None, fast: bool
-    ) -> list[list[Place]]:
+        self,
+        queries: NDArray[np.uint8],
+        *,
+        k: int,
+        radius: int | None,
+        where: Filter | None,
+        approximate: bool,
+    ) -> list[list[Match]]:
         """Return the k nearest documents of each query (queries, bytes), ordered by (distance, seq).
 
         Args:
@@ -176,22 +182,22 @@ class Backend(Protocol):
             k: most documents to return.
             radius: the largest distance to return.
             where: which documents to look at; its fields are known to the collection.
-            fast: use the approximate index, where there is one; otherwise log a warning and be exact.
+            approximate: use the approximate index, where there is one; otherwise log a warning and be exact.
         """
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes that these documents have, by seq."""
 
-    def sample_codes(self, most: int) -> CodeRows:
+    def sample_codes(self, limit: int) -> CodeRows:
         """Return up to `most` codes by seq, evenly from all over the collection (see `even_places`)."""
 
     def searchable(self) -> int:
         """Return the number of documents that have a code."""
 
-    def make_fast(self, *, k: int, recall: float) -> Fast:
-        """Make the approximate index that `find` uses with `fast`, and measure its recall at k."""
+    def build_index(self, *, k: int, recall: float) -> IndexInfo:
+        """Build the index that `find` uses with `approximate`, and measure its recall at k."""
 
-    def fast(self) -> Fast | None:
+    def index_info(self) -> IndexInfo | None:
         """Tell of the approximate index; None where there is none for the codes in use."""
 
     def sizes(self) -> tuple[int, int]:
@@ -215,7 +221,7 @@ class BackendModule(Protocol):
     def creating(self, address: str, model: Model) -> AbstractContextManager[Put]:
         """Make a collection, to be filled in the block: it is there once the block ends, or not at all."""
 
-    def check_free(self, address: str) -> None:
+    def ensure_absent(self, address: str) -> None:
         """Raise InputError unless a collection can be made there."""
 
     def is_collection(self, address: str) -> bool:
@@ -235,9 +241,9 @@ def by_id(new: Sequence[NewDocument], *, bits: int) -> dict[str, NewDocument]:
     return {one.document.id: one for one in new}
 
 
-def even_places(count: int, most: int) -> NDArray[np.int64]:
+def evenly_spaced(count: int, limit: int) -> NDArray[np.int64]:
     """Return up to `most` numbers below `count`, evenly apart, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.int64))
+    return np.unique(np.linspace(0, count - 1, min(limit, count)).astype(np.int64))
 
 
 # Which module opens the collection at an address; it is imported only then, with the client it needs.
@@ -260,9 +266,9 @@ def module_of(address: Address) -> BackendModule:
         raise MissingExtraError(f'{scheme}:// needs {error.name}: pip install "snuh[{extra}]"') from None
 
 
-def check_free(address: Address) -> None:
+def ensure_absent(address: Address) -> None:
     """Raise InputError unless a collection can be made at an address."""
-    module_of(address).check_free(str(address))
+    module_of(address).ensure_absent(str(address))
 
 
 def is_collection(address: Address) -> bool:
@@ -286,7 +292,7 @@ class Near(Protocol):
         """How far from the query."""
 
 
-def share_found(exact: Sequence[Sequence[Near]], found: Sequence[Sequence[Near]]) -> float:
+def recall_of(exact: Sequence[Sequence[Near]], found: Sequence[Sequence[Near]]) -> float:
     """Return the share of the exact answers to some queries that was found; 1 where there is nothing.
 
     A document counts where it is no further than the last of the exact answer: which of several at that
@@ -328,11 +334,11 @@ def to_columns(document: Document) -> Columns:
     return Columns(document.id, document.split, labels, metadata, document.text)
 
 
-def from_columns(identity: str, split: str | None, labels: str, metadata: str, text: str) -> Document:
+def from_columns(doc_id: str, split: str | None, labels: str, metadata: str, text: str) -> Document:
     """Return the document that columns were made of."""
     # Most documents of many collections have neither, and reading JSON takes longer than all the rest.
     named = tuple(_decode(labels)[0]) if labels != "[]" else ()
-    return Document(identity, text, named, split, _decode(metadata)[0] if metadata != "{}" else {})
+    return Document(doc_id, text, named, split, _decode(metadata)[0] if metadata != "{}" else {})
 
 
 def is_storable(text: str) -> bool:

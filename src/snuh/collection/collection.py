@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.codes import check_codes
-from snuh.collection.backend import NewDocument, State, module_of, tried_twice
+from snuh.collection.backend import NewDocument, State, module_of, retry_once
 from snuh.collection.model_files import check_takes_texts
-from snuh.collection.query import Opened, SearchOptions, check_fields, checked
-from snuh.collection.results import Added, Fast, Info, Sample
+from snuh.collection.query import QueryEngine, SearchOptions, check_fields, checked
+from snuh.collection.results import Added, IndexInfo, Info, Sample
 from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
 from snuh.encoding import document_batches, encode_documents
@@ -32,8 +32,8 @@ from snuh.model import Model
 from snuh.search import Hit, unknown_words
 from snuh.urls import Address
 
-LONGEST_SUGGESTED, IDS_LOOKED_AT = 100, 25
-MOST_FIELDS = 1_000
+MAX_SUGGESTED, IDS_LOOKED_AT = 100, 25
+MAX_FIELDS = 1_000
 MAX_CHARACTERS = 10_000_000  # of one document
 BATCH_DOCUMENTS = 1_000  # read from the store at a time
 HEALTH_SAMPLE = 100_000
@@ -88,15 +88,15 @@ class Collection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @tried_twice
+    @retry_once
     def __len__(self) -> int:
         """Count the documents."""
         return self._backend.count()
 
-    @tried_twice
-    def __contains__(self, identity: object) -> bool:
+    @retry_once
+    def __contains__(self, doc_id: object) -> bool:
         """Tell whether there is a document of that id."""
-        return isinstance(identity, str) and self._backend.seq_of(identity) is not None
+        return isinstance(doc_id, str) and self._backend.seq_of(doc_id) is not None
 
     # Writing
 
@@ -126,12 +126,12 @@ class Collection:
                 raise
             raise type(error)(f"{error}; the first {done:,} documents were added") from error
         finally:
-            self._backend.settle()
+            self._backend.warm_cache()
         return added
 
-    @tried_twice
+    @retry_once
     def _put(self, documents: list[Document]) -> Added:
-        opened = self._opened
+        opened = self._engine
         (batch,) = encode_documents(opened.model, documents)
         with self._backend.writing() as write:
             if write.state.model != opened.fingerprint:
@@ -147,14 +147,14 @@ class Collection:
             raise InputError("expected a list of ids, got a single one: put it into a list")
         return self._delete(list(ids))
 
-    @tried_twice
+    @retry_once
     def _delete(self, ids: Sequence[str]) -> int:
         with self._backend.writing() as write:
-            seqs = {self._seq_of(identity) for identity in ids}
+            seqs = {self._seq_of(doc_id) for doc_id in ids}
             write.delete(seqs)
         return len(seqs)
 
-    @tried_twice
+    @retry_once
     def delete_where(self, where: str | Filter) -> int:
         """Delete the documents that a filter lets through, and return how many they were."""
         with self._backend.writing() as write:
@@ -166,52 +166,52 @@ class Collection:
         """Encode all documents with another model, beside the codes in use, and switch at once."""
         check_takes_texts(model)
         self._backend.rehash(model, progress=progress)
-        self._backend.settle()
+        self._backend.warm_cache()
 
-    def make_lists(self, *, k: int = 10, recall: float = 0.99) -> Fast:
-        """Prepare searches with `fast`: index the codes so that the wanted recall at k is reached."""
+    def build_index(self, *, k: int = 10, recall: float = 0.99) -> IndexInfo:
+        """Prepare searches with `approximate`: index the codes so that the wanted recall at k is reached."""
         if k < 1 or not 0 < recall <= 1:
             raise InputError(
                 f"expected k of at least 1 and a recall above 0 and at most 1, got {k} and {recall}"
             )
-        return self._backend.make_fast(k=k, recall=recall)
+        return self._backend.build_index(k=k, recall=recall)
 
     # Reading
 
     @property
-    @tried_twice
+    @retry_once
     def model(self) -> Model:
         """The model that the codes come from, also where another process has changed it."""
-        if self._state().model != self._opened.fingerprint:
+        if self._state().model != self._engine.fingerprint:
             self._open_current()
-        return self._opened.model
+        return self._engine.model
 
-    @tried_twice
+    @retry_once
     def version(self) -> str:
         """Return what is another text after every write, whoever wrote."""
         return self._state().token
 
-    @tried_twice
-    def get(self, identity: str) -> Document:
+    @retry_once
+    def get(self, doc_id: str) -> Document:
         """Return a document; UnknownDocumentError where there is none of that id."""
         with self._backend.reading():
-            seq = self._seq_of(identity)
+            seq = self._seq_of(doc_id)
             return self._backend.documents_of([seq])[seq]
 
     def documents(self, *, where: str | Filter | None = None) -> Iterator[Document]:
         """Yield the documents in order of insertion; those that come meanwhile are left out."""
         condition = None if where is None else check_fields(where, self._backend)
-        read = tried_twice(self._backend.documents)
+        read = retry_once(self._backend.documents)
         last, end = 0, self._state().next_seq
-        while batch := read(after=last, before=end, most=BATCH_DOCUMENTS, where=condition):
+        while batch := read(after=last, before=end, limit=BATCH_DOCUMENTS, where=condition):
             yield from (document for _, document in batch)
             last = batch[-1][0]
 
-    @tried_twice
-    def sample(self, most: int) -> Sample:
+    @retry_once
+    def sample(self, limit: int) -> Sample:
         """Return up to `most` documents that have a code, from all over the collection, and their codes."""
         with self._current() as opened:
-            rows = opened.backend.sample_codes(most)
+            rows = opened.backend.sample_codes(limit)
             documents = opened.backend.documents_of(rows.seqs.tolist())
             return Sample([documents[seq] for seq in rows.seqs.tolist()], rows.codes)
 
@@ -226,7 +226,7 @@ class Collection:
             raise unknown_words(text)
         return hits
 
-    @tried_twice
+    @retry_once
     def search_many(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[list[Hit] | None]:
         """Search for many texts at once; None for one of which the model knows no word."""
         how = checked(options)
@@ -234,7 +234,7 @@ class Collection:
             rows = opened.query_rows(texts)
             known = np.flatnonzero(np.diff(rows.indptr) > 0)
             some = rows if len(known) == len(texts) else rows[known]
-            found = opened.find(opened.model.encoder.encode(some), how, most=how.most)
+            found = opened.find(opened.model.encoder.encode(some), how, limit=how.limit)
             if how.rerank is None:
                 answers = opened.plain_hits(found, k=how.k)
             else:
@@ -247,37 +247,37 @@ class Collection:
             hits[number] = answer
         return hits
 
-    @tried_twice
+    @retry_once
     def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[list[Hit]]:
         """Find the documents nearest to each code (queries, bytes) made by the collection's model."""
         how = checked(options)
         if how.rerank is not None:
             raise InputError("codes alone cannot be reranked: search for their texts")
         with self._current() as opened:
-            found = opened.find(check_codes(codes, bits=opened.model.bits), how, most=how.most)
+            found = opened.find(check_codes(codes, bits=opened.model.bits), how, limit=how.limit)
             return opened.plain_hits(found, k=how.k)
 
-    @tried_twice
-    def similar(self, identity: str, **options: Unpack[SearchOptions]) -> list[Hit]:
+    @retry_once
+    def similar(self, doc_id: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Find the documents nearest to one of the collection, itself left out; options as for `search`."""
         how = checked(options)
         with self._current() as opened:
-            seq = self._seq_of(identity)
+            seq = self._seq_of(doc_id)
             codes = opened.backend.codes_of([seq]).codes
             text = opened.backend.documents_of([seq])[seq].text
             if not len(codes):
                 raise unknown_words(text)
-            (places,) = opened.find(codes, how, most=how.most + 1)
-            others = [place for place in places if place.seq != seq][: how.most]
+            (places,) = opened.find(codes, how, limit=how.limit + 1)
+            others = [place for place in places if place.seq != seq][: how.limit]
             return opened.hits(others, opened.features.transform([text]), how)
 
-    @tried_twice
-    def explain(self, text: str, identity: str) -> Explanation:
+    @retry_once
+    def explain(self, text: str, doc_id: str) -> Explanation:
         """Say which words of a query and of a document made their bits agree or differ."""
         with self._current() as opened:
-            return explain(opened.model, text, self.get(identity).text)
+            return explain(opened.model, text, self.get(doc_id).text)
 
-    @tried_twice
+    @retry_once
     def info(self) -> Info:
         """Describe the collection."""
         with self._current() as opened:
@@ -291,19 +291,19 @@ class Collection:
                 bits=opened.model.bits,
                 method=opened.model.method,
                 model=opened.fingerprint,
-                fields=tuple(backend.fields(most=MOST_FIELDS)),
+                fields=tuple(backend.fields(limit=MAX_FIELDS)),
                 store_bytes=store_bytes,
                 code_bytes=code_bytes,
-                fast=backend.fast(),
+                index=backend.index_info(),
                 health=code_health(sample) if len(sample) else None,
             )
 
     # Within
 
-    def _open(self, state: State) -> Opened:
+    def _open(self, state: State) -> QueryEngine:
         """Load the model of a state."""
-        self._opened = Opened(self._backend.load_model(state.model), state.model, self._backend)
-        return self._opened
+        self._engine = QueryEngine(self._backend.load_model(state.model), state.model, self._backend)
+        return self._engine
 
     def _open_current(self) -> None:
         """Load the model in use; again, where another process replaced and removed it meanwhile."""
@@ -316,29 +316,29 @@ class Collection:
                 if self._state().token == state.token:
                     raise
 
-    @tried_twice
+    @retry_once
     def _state(self) -> State:
         with self._backend.reading() as state:
             return state
 
     @contextmanager
-    def _current(self) -> Iterator[Opened]:
+    def _current(self) -> Iterator[QueryEngine]:
         """See the collection as it is now, and as it stays until the block ends."""
         with ExitStack() as stack:
             state = stack.enter_context(self._backend.reading())
-            while state.model != self._opened.fingerprint:
+            while state.model != self._engine.fingerprint:
                 stack.close()
                 self._open_current()
                 state = stack.enter_context(self._backend.reading())
-            yield self._opened
+            yield self._engine
 
-    def _seq_of(self, identity: str) -> int:
-        if not isinstance(identity, str):
-            raise InputError(f"an id must be a string, got {identity!r}")
-        seq = self._backend.seq_of(identity)
+    def _seq_of(self, doc_id: str) -> int:
+        if not isinstance(doc_id, str):
+            raise InputError(f"an id must be a string, got {doc_id!r}")
+        seq = self._backend.seq_of(doc_id)
         if seq is None:
             near = ""
-            if len(identity) <= LONGEST_SUGGESTED:
-                near = suggest(identity, self._backend.ids_near(identity, most=IDS_LOOKED_AT))
-            raise UnknownDocumentError(f"{self.name} has no document {identity!r}{near}")
+            if len(doc_id) <= MAX_SUGGESTED:
+                near = suggest(doc_id, self._backend.ids_near(doc_id, limit=IDS_LOOKED_AT))
+            raise UnknownDocumentError(f"{self.name} has no document {doc_id!r}{near}")
         return seq

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 
-from snuh.collection.backend import NewDocument, check_free, module_of
+from snuh.collection.backend import NewDocument, ensure_absent, module_of
 from snuh.urls import Address
 
 BATCH_DOCUMENTS = 1_000
@@ -23,12 +23,12 @@ def copy_collection(
     collection. Lists for fast searches are not copied.
     """
     with closing(module_of(source).open_backend(str(source), timeout=TIMEOUT)) as origin:
-        check_free(target)
+        ensure_absent(target)
         with origin.reading() as state:
             count, done, last = origin.count(), 0, 0
             model = origin.load_model(state.model)
             with module_of(target).creating(str(target), model) as put:
-                while batch := origin.documents(after=last, most=BATCH_DOCUMENTS):
+                while batch := origin.documents(after=last, limit=BATCH_DOCUMENTS):
                     rows = origin.codes_of([seq for seq, _ in batch])
                     codes = dict(zip(rows.seqs.tolist(), map(bytes, rows.codes), strict=True))
                     put([NewDocument(document, codes.get(seq)) for seq, document in batch])

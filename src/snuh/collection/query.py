@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.codes import unpack
-from snuh.collection.backend import Backend, Place
+from snuh.collection.backend import Backend, Match
 from snuh.encoder import Encoder
 from snuh.errors import CollectionError, InputError, check_arguments, suggest
 from snuh.features import TfidfFeatures
@@ -47,7 +47,7 @@ def cosine_scores(features: TfidfFeatures, query: Row, texts: Sequence[str]) -> 
 # How to search a collection: the options that a caller may give, checked.
 
 SPECIAL_FIELDS = ("id", "labels", "split")
-MOST_SUGGESTED, MOST_LISTED = 1_000, 20
+MAX_SUGGESTED, MAX_LISTED = 1_000, 20
 
 
 class SearchOptions(TypedDict, total=False):
@@ -59,7 +59,7 @@ class SearchOptions(TypedDict, total=False):
     rerank: order the nearest by more than their distance: "asymmetric" weighs each bit by how sure the query
         is of it, "cosine" compares the words themselves.
     shortlist: how many of the nearest to reorder; 1,000 and 200 by default.
-    fast: look into the index made by `Collection.make_lists`, not at all codes.
+    approximate: use the index built by `Collection.build_index` instead of scanning all codes.
     """
 
     k: int
@@ -67,7 +67,7 @@ class SearchOptions(TypedDict, total=False):
     radius: int | None
     rerank: Rerank | None
     shortlist: int | None
-    fast: bool
+    approximate: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Search:
     where: Filter | None
     radius: int | None
     rerank: Rerank | None
-    most: int  # documents to find, of which k are returned
-    fast: bool
+    limit: int  # documents to find, of which k are returned
+    approximate: bool
 
 
 def checked(options: SearchOptions) -> Search:
@@ -95,7 +95,7 @@ def _defaults(
     radius: int | None = None,
     rerank: Rerank | None = None,
     shortlist: int | None = None,
-    fast: bool = False,
+    approximate: bool = False,
 ) -> Search:
     if not _is_whole(k) or k < 1:
         raise InputError(f"k must be a whole number of at least 1, got {k}")
@@ -106,8 +106,8 @@ def _defaults(
         raise InputError(f'rerank must be one of {known}, got "{rerank}"{suggest(str(rerank), SHORTLISTS)}')
     if shortlist is not None and (rerank is None or not _is_whole(shortlist) or shortlist < 1):
         raise InputError(f"shortlist must be a whole number of at least 1, and needs rerank; got {shortlist}")
-    most = k if rerank is None else max(k, shortlist or SHORTLISTS[rerank])
-    return Search(k, parse(where) if isinstance(where, str) else where, radius, rerank, most, fast)
+    limit = k if rerank is None else max(k, shortlist or SHORTLISTS[rerank])
+    return Search(k, parse(where) if isinstance(where, str) else where, radius, rerank, limit, approximate)
 
 
 def check_fields(where: str | Filter, backend: Backend) -> Filter:
@@ -115,8 +115,8 @@ def check_fields(where: str | Filter, backend: Backend) -> Filter:
     condition = parse(where) if isinstance(where, str) else where
     for name in dict.fromkeys(field.keys[0] for field in condition.walk()):
         if name not in SPECIAL_FIELDS and not backend.has_field(name):
-            known = [*SPECIAL_FIELDS, *backend.fields(most=MOST_SUGGESTED)]
-            listed = ", ".join(known[:MOST_LISTED]) + (", ..." if len(known) > MOST_LISTED else "")
+            known = [*SPECIAL_FIELDS, *backend.fields(limit=MAX_SUGGESTED)]
+            listed = ", ".join(known[:MAX_LISTED]) + (", ..." if len(known) > MAX_LISTED else "")
             raise InputError(
                 f'no document has a field "{name}"{suggest(name, known)}: expected one of {listed}'
             )
@@ -131,7 +131,7 @@ CHARACTERS_OF_A_THREAD = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class QueryEngine:
     """A model and the codes that it made."""
 
     model: Model
@@ -150,18 +150,20 @@ class Opened:
         is_little = sum(map(len, texts)) < CHARACTERS_OF_A_THREAD
         return self.features.transform(texts, threads=1 if is_little else None)
 
-    def find(self, codes: NDArray[np.uint8], how: Search, *, most: int) -> list[list[Place]]:
+    def find(self, codes: NDArray[np.uint8], how: Search, *, limit: int) -> list[list[Match]]:
         """Return the places of the `most` nearest documents of each code."""
         if how.where is not None:
             check_fields(how.where, self.backend)
-        return self.backend.find(codes, k=most, radius=how.radius, where=how.where, fast=how.fast)
+        return self.backend.find(
+            codes, k=limit, radius=how.radius, where=how.where, approximate=how.approximate
+        )
 
-    def plain_hits(self, found: Sequence[Sequence[Place]], *, k: int) -> list[list[Hit]]:
+    def plain_hits(self, found: Sequence[Sequence[Match]], *, k: int) -> list[list[Hit]]:
         """Turn the places of many queries into hits, and read their documents all at once."""
         documents = self.backend.documents_of({place.seq for places in found for place in places[:k]})
         return [[Hit(place.distance, documents[place.seq]) for place in places[:k]] for places in found]
 
-    def hits(self, places: Sequence[Place], query: Any, how: Search) -> list[Hit]:
+    def hits(self, places: Sequence[Match], query: Any, how: Search) -> list[Hit]:
         """Turn places into hits; with a reranking in the order of their scores for the query's row."""
         if how.rerank is None:
             return self.plain_hits([places], k=how.k)[0]

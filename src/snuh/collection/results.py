@@ -38,8 +38,8 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Fast:
-    """What fast searches look into, and what was measured on it."""
+class IndexInfo:
+    """The index that approximate searches use, and its measured recall."""
 
     settings: Mapping[str, int]  # by name; see the page of the backend
     words: str  # the same for people: "3 of 40 lists are read"
@@ -61,7 +61,7 @@ class Info:
     fields: tuple[str, ...]  # names that metadata have had
     store_bytes: int
     code_bytes: int  # of what only searches need
-    fast: Fast | None
+    index: IndexInfo | None
     health: CodeHealth | None  # of a sample of the codes; None where there are none
 
     @property
@@ -83,14 +83,14 @@ class CodeRows:
 
 # What a collection is as plain values, and what is bad about its codes in words.
 
-FEWEST_TO_JUDGE = 100  # documents; the codes of a handful have nothing to tell
+MIN_DOCUMENTS_TO_JUDGE = 100  # documents; the codes of a handful have nothing to tell
 BIG_BUCKET, FEW_DISTINCT, FEW_SEARCHABLE, LOPSIDED = 0.1, 0.5, 0.9, 0.2
 
 
 def hints(found: Info) -> list[str]:
     """Return what is bad about the codes, a sentence each."""
     health = found.health
-    if health is None or health.documents < FEWEST_TO_JUDGE:
+    if health is None or health.documents < MIN_DOCUMENTS_TO_JUDGE:
         return []
     again = 'learn from these documents with "snuh fit", and take that model with "snuh rehash"'
     said = []
@@ -105,9 +105,9 @@ def hints(found: Info) -> list[str]:
             f"{health.constant_bits} of {health.bits} bits are the same for all documents: "
             f"they tell nothing apart; {again}"
         )
-    if health.biggest_bucket_share > BIG_BUCKET:
+    if health.largest_bucket_fraction > BIG_BUCKET:
         said.append(
-            f"{health.biggest_bucket_share:.0%} of the documents share one code, "
+            f"{health.largest_bucket_fraction:.0%} of the documents share one code, "
             'and searches cannot tell them apart: look for copies with "snuh dedup", or take more bits'
         )
     elif health.distinct_codes < FEW_DISTINCT * health.documents:
@@ -123,7 +123,7 @@ def hints(found: Info) -> list[str]:
 
 def mean_balance(found: Info) -> float:
     """Return the mean share of the rarer value of a bit: 0.5 is best."""
-    shares = found.health.ones_share if found.health is not None else (0.5,)
+    shares = found.health.ones_fraction if found.health is not None else (0.5,)
     return sum(min(share, 1 - share) for share in shares) / len(shares)
 
 
@@ -148,12 +148,17 @@ def info_to_json(found: Info, training: Mapping[str, Any]) -> dict[str, Any]:
             "documents": training.get("documents"),
         },
         "fields": list(found.fields),
-        "fast": None if found.fast is None else fast_to_json(found.fast),
+        "index": None if found.index is None else index_to_json(found.index),
         "health": health,
         "hints": hints(found),
     }
 
 
-def fast_to_json(fast: Fast) -> dict[str, Any]:
+def index_to_json(approximate: IndexInfo) -> dict[str, Any]:
     """Return plain values for JSON."""
-    return {**fast.settings, "k": fast.k, "recall": fast.recall, "documents": fast.documents}
+    return {
+        **approximate.settings,
+        "k": approximate.k,
+        "recall": approximate.recall,
+        "documents": approximate.documents,
+    }

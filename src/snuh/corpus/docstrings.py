@@ -39,21 +39,21 @@ class DocstringSource(TextSource):
         self,
         *,
         packages: Mapping[str, Path] | None = None,
-        most: int = 2000,
+        limit: int = 2000,
         least: int = 50,
         words: int = 8,
     ) -> None:
-        """Take `least` to `most` docstrings of at least `words` words from each package.
+        """Take `least` to `limit` docstrings of at least `words` words from each package.
 
         Args:
             packages: The folder or file of each package by name; default: all that are installed.
-            most: Of larger packages, files are taken in a fixed random order until this many are found.
+            limit: Of larger packages, files are taken in a fixed random order until this many are found.
             least: Smaller packages are left out.
             words: Shorter docstrings are left out.
         """
         self.name = "docstrings"
         self._packages = packages
-        self._most = most
+        self._limit = limit
         self._least = least
         self._words = words
         self._documents: tuple[Document, ...] = ()
@@ -86,11 +86,11 @@ class DocstringSource(TextSource):
                 if progress is not None and count % 16 == 0:
                     progress((done + count) / total)
                 found.extend(self._new_documents(package, file, seen, names))
-                if len(found) >= self._most:
+                if len(found) >= self._limit:
                     break
             done += len(listed)
             if len(found) >= self._least:
-                yield from found[: self._most]
+                yield from found[: self._limit]
 
     def _new_documents(
         self, package: str, file: _File, seen: set[bytes], names: Counter[str]
@@ -103,9 +103,9 @@ class DocstringSource(TextSource):
             if len(text.split()) < self._words or digest in seen:
                 continue
             seen.add(digest)
-            identity = full if names[full] == 1 else f"{full}#{names[full]}"
+            doc_id = full if names[full] == 1 else f"{full}#{names[full]}"
             metadata: dict[str, JSON] = {"package": package, "name": name or file.module}
-            yield Document(identity, text, (package,), split_by_id(identity), metadata)
+            yield Document(doc_id, text, (package,), split_by_id(doc_id), metadata)
 
 
 def installed_packages() -> dict[str, Path]:
@@ -120,9 +120,9 @@ def installed_packages() -> dict[str, Path]:
     return packages
 
 
-def split_by_id(identity: str) -> str:
+def split_by_id(doc_id: str) -> str:
     """Return the split of a document by the hash of its id: 90% train, 5% val, 5% test."""
-    percent = int.from_bytes(blake2b(identity.encode(), digest_size=8).digest()) % 100
+    percent = int.from_bytes(blake2b(doc_id.encode(), digest_size=8).digest()) % 100
     return "train" if percent < 90 else "val" if percent < 95 else "test"
 
 

@@ -43,8 +43,8 @@ class TextSource(ABC):
 
 # From the named fields of one record to a document.
 
-LONGEST_QUOTE = 60
-MOST_LISTED = 20
+MAX_QUOTE = 60
+MAX_LISTED = 20
 
 # What other tools call the three splits.
 SPLIT_NAMES = {
@@ -91,13 +91,13 @@ def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Docum
     text = fields.pop(names.text)
     if type(text) is not str:
         raise RecordError(f'"{names.text}" must be a string, got {describe(text)}')
-    identity = fields.pop(names.id, None)
-    if type(identity) is not str or not identity:
-        identity = _id_of(identity, number, names.id)
+    doc_id = fields.pop(names.id, None)
+    if type(doc_id) is not str or not doc_id:
+        doc_id = _id_of(doc_id, number, names.id)
     labels = fields.pop("labels" if "labels" in fields else "label", None)
     split = fields.pop("split", None)
     return Document(
-        identity,
+        doc_id,
         text,
         _labels_of(labels) if labels is not None else (),
         _split_of(split) if split is not None else None,
@@ -107,9 +107,7 @@ def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Docum
 
 def quote(value: str) -> str:
     """Quote something of the user's for a message of one line, cut where it is long."""
-    return json.dumps(
-        value if len(value) <= LONGEST_QUOTE else value[:LONGEST_QUOTE] + "...", ensure_ascii=False
-    )
+    return json.dumps(value if len(value) <= MAX_QUOTE else value[:MAX_QUOTE] + "...", ensure_ascii=False)
 
 
 def describe(value: object) -> str:
@@ -122,7 +120,7 @@ def describe(value: object) -> str:
 
 def _missing(role: str, wanted: str, found: Iterable[str]) -> MissingFieldError:
     names = list(found)
-    listed = ", ".join(quote(name) for name in names[:MOST_LISTED]) or "none"
+    listed = ", ".join(quote(name) for name in names[:MAX_LISTED]) or "none"
     return MissingFieldError(
         f"there is no field {quote(wanted)}{suggest(wanted, names)}; fields here: {listed}; "
         f"name the one that holds the {role} with --{role}-field"

@@ -46,9 +46,9 @@ class SeenIds:
         self._recent: set[int] = set()
         self._runs: list[NDArray[np.int64]] = []  # sorted, each larger than the next
 
-    def add(self, identity: str) -> frozenset[int]:
+    def add(self, doc_id: str) -> frozenset[int]:
         """Remember an id and return the hashes found twice so far, usually none."""
-        digest = hash(identity)
+        digest = hash(doc_id)
         if digest in self._recent:
             return frozenset((digest,))
         self._recent.add(digest)

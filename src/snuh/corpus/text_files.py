@@ -60,8 +60,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "not valid JSON (nested too deeply)"
     # All that is left: Python refuses whole numbers that take long to convert.
-    most = sys.get_int_max_str_digits()
-    return f"holds a number of more than {most:,} digits: shorten it, or write it as a string"
+    limit = sys.get_int_max_str_digits()
+    return f"holds a number of more than {limit:,} digits: shorten it, or write it as a string"
 
 
 # Tables: comma or tab separated values with the column names in the first row.
@@ -203,34 +203,34 @@ class FolderSource(TextSource):
 
     def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
         """Yield one document a file."""
-        identities = sorted(_text_files(self._folder))
-        if not identities:
+        doc_ids = sorted(_text_files(self._folder))
+        if not doc_ids:
             kinds = ", ".join(SUFFIXES)
             raise InputError(f"{self._folder}: there are no text files in this folder (looked for {kinds})")
-        for count, identity in enumerate(identities):
+        for count, doc_id in enumerate(doc_ids):
             if progress is not None and count % DOCUMENTS_PER_REPORT == 0:
-                progress(count / len(identities))
-            yield self._document(identity)
+                progress(count / len(doc_ids))
+            yield self._document(doc_id)
         if progress is not None:
             progress(1.0)
 
-    def _document(self, identity: str) -> Document:
+    def _document(self, doc_id: str) -> Document:
         try:
-            data = (self._folder / identity).read_bytes()
+            data = (self._folder / doc_id).read_bytes()
         except OSError as error:
-            raise InputError(f"cannot read {identity}: {error.strerror}") from None
-        top, _, rest = identity.partition("/")
+            raise InputError(f"cannot read {doc_id}: {error.strerror}") from None
+        top, _, rest = doc_id.partition("/")
         metadata: dict[str, JSON] = {"folder": top} if rest else {}
-        return Document(identity, _text(data, identity), metadata=metadata)
+        return Document(doc_id, _text(data, doc_id), metadata=metadata)
 
 
-def _text(data: bytes, identity: str) -> str:
+def _text(data: bytes, doc_id: str) -> str:
     data = data.removeprefix(BOM)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
-        raise not_utf8(error, f"{identity} line {number}") from None
+        raise not_utf8(error, f"{doc_id} line {number}") from None
 
 
 def _text_files(folder: Path) -> Iterator[str]:
@@ -242,9 +242,9 @@ def _text_files(folder: Path) -> Iterator[str]:
             yield _check_name((Path(parent) / name).relative_to(folder).as_posix())
 
 
-def _check_name(identity: str) -> str:
+def _check_name(doc_id: str) -> str:
     try:
-        identity.encode()
+        doc_id.encode()
     except UnicodeEncodeError:
-        raise InputError(f"the file name {identity!a} is not valid UTF-8: rename the file") from None
-    return identity
+        raise InputError(f"the file name {doc_id!a} is not valid UTF-8: rename the file") from None
+    return doc_id

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from snuh.dedup.documents import Duplicate, DuplicateReport, Keep, deduplicate
 from snuh.dedup.near_duplicates import (
-    USUAL_THRESHOLD,
+    DEFAULT_THRESHOLD,
     Duplicates,
     Measure,
     check_numbers,
+    default_radius,
     find_duplicates,
-    usual_radius,
 )
 
 __all__ = [
-    "USUAL_THRESHOLD",
+    "DEFAULT_THRESHOLD",
     "Duplicate",
     "DuplicateReport",
     "Duplicates",
@@ -21,6 +21,6 @@ __all__ = [
     "Measure",
     "check_numbers",
     "deduplicate",
+    "default_radius",
     "find_duplicates",
-    "usual_radius",
 ]

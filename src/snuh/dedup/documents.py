@@ -14,12 +14,12 @@ from scipy import sparse
 from snuh.corpus import Document
 from snuh.corpus.document import JSON
 from snuh.dedup.near_duplicates import (
-    USUAL_THRESHOLD,
+    DEFAULT_THRESHOLD,
     Duplicates,
     Measure,
     check_numbers,
+    default_radius,
     find_duplicates,
-    usual_radius,
 )
 from snuh.encoding import document_batches
 from snuh.errors import InputError
@@ -68,10 +68,10 @@ class DuplicateReport:
         """How many documents could go."""
         return sum(not duplicate.keep for duplicate in self.duplicates)
 
-    def biggest(self, most: int) -> list[list[Duplicate]]:
+    def biggest(self, limit: int) -> list[list[Duplicate]]:
         """Return the biggest clusters, the kept document of each first."""
         clusters = [list(members) for _, members in groupby(self.duplicates, key=lambda one: one.cluster)]
-        return sorted(clusters, key=len, reverse=True)[:most]
+        return sorted(clusters, key=len, reverse=True)[:limit]
 
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain values for JSON."""
@@ -101,7 +101,7 @@ def deduplicate(
     documents: Iterable[Document],
     *,
     radius: int | None = None,
-    threshold: float = USUAL_THRESHOLD,
+    threshold: float = DEFAULT_THRESHOLD,
     measure: Measure = "cosine",
     group_by: str | None = None,
     target: int | None = None,
@@ -121,7 +121,7 @@ def deduplicate(
     """
     if keep not in ("first", "last", "longest"):
         raise InputError(f'keep must be first, last or longest, got "{keep}"')
-    radius = usual_radius(model.bits) if radius is None else radius
+    radius = default_radius(model.bits) if radius is None else radius
     check_numbers(radius=radius, threshold=threshold, measure=measure, target=target, bits=model.bits)
     read = _read(model, documents, group_by)
     found = find_duplicates(

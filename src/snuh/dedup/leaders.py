@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from snuh._numba import compiled
+from snuh._numba import njit
 from snuh.dedup.signatures import BITS, NIBBLES, SLACK, Signs, fill_losses, loses_more, mixed, outline_rows
 
 
@@ -106,7 +106,7 @@ def _no_holders(signs: Signs) -> _Holders:
     )
 
 
-@compiled()
+@njit()
 def _elect(documents, indptr, marks, reach, holders, bounds):  # type: ignore[no-untyped-def]
     docs = documents.codes.shape[0]
     leader = np.arange(docs)
@@ -129,7 +129,7 @@ def _elect(documents, indptr, marks, reach, holders, bounds):  # type: ignore[no
     return leader, similarity, counts[0], counts[1]
 
 
-@compiled()
+@njit()
 def _most_similar(documents, doc, marks, reach, holders, bounds, losses, seen, counts):  # type: ignore[no-untyped-def]
     best, best_value = -1, np.float32(0.0)
     code = documents.codes[doc, 0]
@@ -158,7 +158,7 @@ def _most_similar(documents, doc, marks, reach, holders, bounds, losses, seen, c
     return best, best_value
 
 
-@compiled()
+@njit()
 def _similarity(documents, doc, other, bounds):  # type: ignore[no-untyped-def]
     """Walk through both rows in step; 0 as soon as what is left of them cannot reach the bound any more."""
     indptr, indices, weights, reach = documents.indptr, documents.indices, documents.weights, documents.reach
@@ -183,7 +183,7 @@ def _similarity(documents, doc, other, bounds):  # type: ignore[no-untyped-def]
     return np.float32(min(product / lengths, 1.0))
 
 
-@compiled()
+@njit()
 def _keep(documents, doc, marks, reach, holders):  # type: ignore[no-untyped-def]
     for s in range(marks.shape[0]):
         place = holders.ends[marks[s]]
@@ -194,7 +194,7 @@ def _keep(documents, doc, marks, reach, holders):  # type: ignore[no-untyped-def
         holders.ends[marks[s]] += 1
 
 
-@compiled()
+@njit()
 def _distance(codes, left, right):  # type: ignore[no-untyped-def]
     differing = 0
     for word in range(codes.shape[1]):
@@ -202,7 +202,7 @@ def _distance(codes, left, right):  # type: ignore[no-untyped-def]
     return differing
 
 
-@compiled()
+@njit()
 def _ones(v):  # type: ignore[no-untyped-def]
     # Counted in pairs, fours and bytes: the compiler knows this form, and uses the processor's instruction.
     v = v - ((v >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -293,7 +293,7 @@ def _go_on(
     return _Entries(np.repeat(entries.docs, sizes), lists, places, np.repeat(fixed, sizes)), origin
 
 
-@compiled()
+@njit()
 def _count_next(places, ends, fixed, reach, enough):  # type: ignore[no-untyped-def]
     counts = np.zeros(places.shape[0], dtype=np.int64)
     for entry in range(places.shape[0]):
@@ -304,7 +304,7 @@ def _count_next(places, ends, fixed, reach, enough):  # type: ignore[no-untyped-
     return counts
 
 
-@compiled()
+@njit()
 def _fill_next(  # type: ignore[no-untyped-def]
     parents, parent_lists, has_end, starts, sizes, words, places, lists, buckets
 ):
@@ -324,11 +324,11 @@ def _fill_next(  # type: ignore[no-untyped-def]
 def _as_signs(parts: list[_Entries], reach: NDArray[np.float32], *, docs: int) -> Signs:
     """Put the entries of all lists together, document by document."""
     kinds = np.cumsum([0] + [part.lists.max(initial=-1) + 1 for part in parts])
-    owners = np.concatenate([part.docs for part in parts])
+    assignments = np.concatenate([part.docs for part in parts])
     marks = np.concatenate([part.lists + start for part, start in zip(parts, kinds, strict=False)])
     places = np.concatenate([part.places for part in parts])
     rest = np.where(places >= 0, reach[places], 0.0).astype(np.float64)
     length = np.sqrt(np.concatenate([part.fixed for part in parts]) + rest**2).astype(np.float32)
-    order = np.argsort(owners, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=docs))])
+    order = np.argsort(assignments, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(assignments, minlength=docs))])
     return Signs(indptr, marks[order], length[order], int(kinds[-1]))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from snuh._numba import compiled
+from snuh._numba import njit
 from snuh.codes import unpack
 
 SLACK = 1e-6  # rows of unit length have it to seven digits: better one comparison too many than one too few
@@ -97,7 +97,7 @@ def _as_keys(packed: NDArray[np.uint8]) -> NDArray[np.generic]:
     return wide.view(np.uint64).ravel()
 
 
-@compiled()
+@njit()
 def _measure_reach(indptr, data, reach):  # type: ignore[no-untyped-def]
     for row in range(indptr.shape[0] - 1):
         squares = 0.0
@@ -125,7 +125,7 @@ def outline_rows(rows: sparse.csr_matrix) -> NDArray[np.uint64]:
     return outlines
 
 
-@compiled()
+@njit()
 def _outline(indptr, indices, outlines):  # type: ignore[no-untyped-def]
     for row in range(outlines.shape[0]):
         for p in range(indptr[row], indptr[row + 1]):
@@ -133,7 +133,7 @@ def _outline(indptr, indices, outlines):  # type: ignore[no-untyped-def]
             outlines[row, bit // 64] |= np.uint64(1) << np.uint64(bit % 64)
 
 
-@compiled()
+@njit()
 def fill_losses(indices, weights, losses):  # type: ignore[no-untyped-def]
     """Fill losses[nibble, value]: the squared weight in those of its four bits that `value` has not."""
     squares = np.zeros(BITS)
@@ -148,8 +148,8 @@ def fill_losses(indices, weights, losses):  # type: ignore[no-untyped-def]
             losses[nibble, value] = losses[nibble, value | 1 << lowest] + squares[4 * nibble + lowest]
 
 
-@compiled()
-def loses_more(outline, losses, most):  # type: ignore[no-untyped-def]
+@njit()
+def loses_more(outline, losses, limit):  # type: ignore[no-untyped-def]
     """Tell whether a row (see `fill_losses`) has more squared weight in words that the outlined one lacks."""
     even, odd = 0.0, 0.0  # two sums, so that neither addition waits for the other
     for word in range(outline.shape[0]):
@@ -158,7 +158,7 @@ def loses_more(outline, losses, most):  # type: ignore[no-untyped-def]
             even += losses[16 * word + nibble, bits & np.uint64(15)]
             odd += losses[16 * word + nibble + 1, bits >> np.uint64(4) & np.uint64(15)]
             bits >>= np.uint64(8)
-        if even + odd > most:
+        if even + odd > limit:
             return True
     return False
 
@@ -181,7 +181,7 @@ def first_equals(
     return first
 
 
-@compiled()
+@njit()
 def _hash_documents(codes, indptr, indices, data, groups):  # type: ignore[no-untyped-def]
     hashes = np.empty(codes.shape[0], dtype=np.uint64)
     for doc in range(codes.shape[0]):
@@ -194,7 +194,7 @@ def _hash_documents(codes, indptr, indices, data, groups):  # type: ignore[no-un
     return hashes
 
 
-@compiled()
+@njit()
 def mixed(value):  # type: ignore[no-untyped-def]
     """Return a hash of 64 bits."""
     # Multiply by an odd number and fold the high half down, twice: every bit in reaches every bit out.
@@ -203,7 +203,7 @@ def mixed(value):  # type: ignore[no-untyped-def]
     return value ^ (value >> np.uint64(32))
 
 
-@compiled()
+@njit()
 def _part_unequal(codes, indptr, indices, data, groups, first):  # type: ignore[no-untyped-def]
     for doc in range(codes.shape[0]):
         other = first[doc]

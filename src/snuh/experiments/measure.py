@@ -107,7 +107,7 @@ def _learnt(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:
     train, test = corpus.splits["train"], corpus.splits["test"]
     codes = estimator.transform(train.X)
     scores = evaluate_codes(estimator.transform(test.X), test.labels, codes, train.labels, radius=2)
-    ones, correlation = scores.health.ones_share, scores.health.bit_correlation
+    ones, correlation = scores.health.ones_fraction, scores.health.bit_correlation
     training = estimator.training_
     epochs = [report.seconds for report in estimator.history_]
     # Runs on a part are about time and memory.

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from snuh.explain.bits import BitMeaning, bit_meanings
 from snuh.explain.highlighting import Fragment, marked
-from snuh.explain.hit import BitPair, Explanation, Pushes, Span, WordShare, explain, term_spans, word_pushes
+from snuh.explain.hit import (
+    BitPair,
+    Contributions,
+    Explanation,
+    Span,
+    WordContribution,
+    explain,
+    term_spans,
+    word_contributions,
+)
 
 __all__ = [
     "BitMeaning",
     "BitPair",
+    "Contributions",
     "Explanation",
     "Fragment",
-    "Pushes",
     "Span",
-    "WordShare",
+    "WordContribution",
     "bit_meanings",
     "explain",
     "marked",
     "term_spans",
-    "word_pushes",
+    "word_contributions",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from snuh.errors import InputError
-from snuh.explain.hit import Span, WordShare
+from snuh.explain.hit import Span, WordContribution
 
 ELLIPSIS = "…"
 
@@ -27,7 +27,7 @@ class _Mark(NamedTuple):
     weight: float
 
 
-def marked(text: str, words: Sequence[WordShare], *, width: int = 160) -> list[Fragment]:
+def marked(text: str, words: Sequence[WordContribution], *, width: int = 160) -> list[Fragment]:
     """Return the stretch of at most `width` characters with the strongest words, as one line in fragments.
 
     A word weighs its share in the agreeing bits, divided by the largest among `words`. One that repeats
@@ -46,7 +46,7 @@ def marked(text: str, words: Sequence[WordShare], *, width: int = 160) -> list[F
     return [fragment for fragment in fragments if fragment.text]
 
 
-def _marks(words: Sequence[WordShare]) -> list[_Mark]:
+def _marks(words: Sequence[WordContribution]) -> list[_Mark]:
     largest = max((abs(share.agreeing) for share in words), default=0.0) or 1.0
     return sorted(
         _Mark(start, end, share.word, share.agreeing / largest)

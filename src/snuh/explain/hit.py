@@ -27,12 +27,12 @@ from snuh.model import Model
 
 
 @dataclass(frozen=True, eq=False)
-class Pushes:
+class Contributions:
     """What makes the bits of one text's code."""
 
     words: tuple[str, ...]
     """The words of the text that the model knows, in the order of the vocabulary."""
-    pushes: NDArray[np.float64]
+    contributions: NDArray[np.float64]
     """How far each word moves each margin, (words, bits)."""
     constant: NDArray[np.float64]
     """The margin of a text without words, (bits,); infinite where no text can change the bit."""
@@ -42,11 +42,11 @@ class Pushes:
     @property
     def margins(self) -> NDArray[np.float64]:
         """How far each bit is above (set) or below its threshold, before the activation, (bits,)."""
-        margins: NDArray[np.float64] = self.pushes.sum(axis=0) + self.constant
+        margins: NDArray[np.float64] = self.contributions.sum(axis=0) + self.constant
         return margins
 
 
-def word_pushes(model: Model, text: str) -> Pushes:
+def word_contributions(model: Model, text: str) -> Contributions:
     """Return what each word of a text does to each bit of its code."""
     if not isinstance(text, str):
         raise InputError(f"expected a text, got {type(text).__name__}")
@@ -56,9 +56,11 @@ def word_pushes(model: Model, text: str) -> Pushes:
     bits = unpack(model.encoder.encode(row))[0]
     if model.encoder.unit_rows:
         row = unit_rows(row)
-    pushes = row.data[:, None].astype(np.float64) * weight[row.indices]
+    contributions = row.data[:, None].astype(np.float64) * weight[row.indices]
     constant = layer.bias - inverse(layer.activation, model.encoder.threshold)
-    return Pushes(tuple(features.terms[column] for column in row.indices), pushes, constant, bits)
+    return Contributions(
+        tuple(features.terms[column] for column in row.indices), contributions, constant, bits
+    )
 
 
 def readable_parts(model: Model) -> tuple[TfidfFeatures, Floats]:
@@ -137,7 +139,7 @@ class BitPair:
 
 
 @dataclass(frozen=True, slots=True)
-class WordShare:
+class WordContribution:
     """A word of one text, and its share in the bits of that text's code.
 
     A share is the sum, over the bits in question, of the word's push towards the value that the bit has:
@@ -159,8 +161,8 @@ class Explanation:
 
     distance: int
     bits: tuple[BitPair, ...]
-    query_words: tuple[WordShare, ...]
-    hit_words: tuple[WordShare, ...]
+    query_words: tuple[WordContribution, ...]
+    hit_words: tuple[WordContribution, ...]
 
 
 def explain(model: Model, query: str, hit: str) -> Explanation:
@@ -170,7 +172,7 @@ def explain(model: Model, query: str, hit: str) -> Explanation:
     text (`word_pushes`). A text without any known word has no words here. InputError for a model that takes
     no texts, or whose encoder has more than one layer.
     """
-    of_query, of_hit = word_pushes(model, query), word_pushes(model, hit)
+    of_query, of_hit = word_contributions(model, query), word_contributions(model, hit)
     agrees = of_query.bits == of_hit.bits
     rows = zip(of_query.bits, of_hit.bits, of_query.margins, of_hit.margins, strict=True)
     return Explanation(
@@ -179,20 +181,20 @@ def explain(model: Model, query: str, hit: str) -> Explanation:
             BitPair(number, bool(left), bool(right), float(left_margin), float(right_margin))
             for number, (left, right, left_margin, right_margin) in enumerate(rows)
         ),
-        query_words=_word_shares(model, query, of_query, agrees),
-        hit_words=_word_shares(model, hit, of_hit, agrees),
+        query_words=_word_contributions(model, query, of_query, agrees),
+        hit_words=_word_contributions(model, hit, of_hit, agrees),
     )
 
 
-def _word_shares(
-    model: Model, text: str, made_by: Pushes, agrees: NDArray[np.bool_]
-) -> tuple[WordShare, ...]:
+def _word_contributions(
+    model: Model, text: str, made_by: Contributions, agrees: NDArray[np.bool_]
+) -> tuple[WordContribution, ...]:
     features, _ = readable_parts(model)
     spans = term_spans(text, features)
-    towards = made_by.pushes * np.where(made_by.bits, 1.0, -1.0)  # (words, bits)
+    towards = made_by.contributions * np.where(made_by.bits, 1.0, -1.0)  # (words, bits)
     agreeing, differing = towards[:, agrees].sum(axis=1), towards[:, ~agrees].sum(axis=1)
     shares = [
-        WordShare(word, float(agreeing[row]), float(differing[row]), tuple(spans[word]))
+        WordContribution(word, float(agreeing[row]), float(differing[row]), tuple(spans[word]))
         for row, word in enumerate(made_by.words)
     ]
     return tuple(sorted(shares, key=lambda share: (-share.agreeing, share.word)))

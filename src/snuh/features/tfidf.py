@@ -89,7 +89,7 @@ Batch = list[str]
 Result = TypeVar("Result")
 
 
-def text_batches(texts: Iterable[str], *, most: int = BATCH_CHARACTERS) -> Iterator[Batch]:
+def text_batches(texts: Iterable[str], *, limit: int = BATCH_CHARACTERS) -> Iterator[Batch]:
     """Yield the texts in lists of about `most` characters; InputError for what is no text."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(
@@ -102,7 +102,7 @@ def text_batches(texts: Iterable[str], *, most: int = BATCH_CHARACTERS) -> Itera
             raise InputError(f"document {number}: expected a text (str), got {type(text).__name__}")
         batch.append(text)
         characters += len(text)
-        if characters >= most or len(batch) >= BATCH_TEXTS:
+        if characters >= limit or len(batch) >= BATCH_TEXTS:
             yield batch
             batch, characters = [], 0
     if batch:

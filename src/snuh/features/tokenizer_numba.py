@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh._numba import compiled
+from snuh._numba import njit
 from snuh.features.weighting import TermCounts
 
 _HASH_START = np.uint64(14695981039346656037)  # FNV-1a, 64 bits
@@ -42,10 +42,10 @@ class TermScanner:
         buffer = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
         # A word takes two bytes and one to end it, or the end of its text.
-        most = (len(buffer) + len(encoded)) // 3 + 1
+        limit = (len(buffer) + len(encoded)) // 3 + 1
         indptr = np.zeros(len(encoded) + 1, dtype=np.int64)
-        indices = np.empty(most, dtype=np.int32)
-        counts = np.empty(most, dtype=np.int32)
+        indices = np.empty(limit, dtype=np.int32)
+        counts = np.empty(limit, dtype=np.int32)
         used = _count_terms(
             buffer, ends, self._folded, word_characters(), self._table, self._pool, self._starts,
             indptr, indices, counts,
@@ -79,7 +79,7 @@ def _ascii_words(*, lowercase: bool) -> NDArray[np.uint8]:
 
 
 # numba has no type stubs, and the kernels' types are those of their signatures.
-@compiled("uint64[::1](Array(uint8, 1, 'C', readonly=True), int64[::1], int64)")
+@njit("uint64[::1](Array(uint8, 1, 'C', readonly=True), int64[::1], int64)")
 def _build_table(pool, starts, slots):  # type: ignore[no-untyped-def]
     """Return slots holding (upper half of the hash, term number + 1), or 0 where free."""
     table = np.zeros(slots, dtype=np.uint64)
@@ -96,7 +96,7 @@ def _build_table(pool, starts, slots):  # type: ignore[no-untyped-def]
     return table
 
 
-@compiled(
+@njit(
     "int64(Array(uint8, 1, 'C', readonly=True), int64[::1], uint8[::1], boolean[::1], uint64[::1],"
     " Array(uint8, 1, 'C', readonly=True), int64[::1], int64[::1], int32[::1], int32[::1])"
 )

@@ -18,7 +18,7 @@ from snuh.errors import InputError, MissingExtraError
 DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
 
 # Beyond this many distinct words the rarest are forgotten: about 1 GB of counters.
-MOST_DISTINCT_WORDS = 5_000_000
+MAX_DISTINCT_WORDS = 5_000_000
 
 
 def word_splitter(pattern: str, *, lowercase: bool) -> Callable[[str], list[str]]:
@@ -52,23 +52,23 @@ class WordCounts:
     its count is then too low by what was forgotten, which is far below what enters a vocabulary.
     """
 
-    def __init__(self, *, most: int = MOST_DISTINCT_WORDS) -> None:
+    def __init__(self, *, limit: int = MAX_DISTINCT_WORDS) -> None:
         self.documents = 0
         self.totals: Counter[str] = Counter()
         self.in_documents: Counter[str] = Counter()
-        self._most = most
+        self._limit = limit
 
     def add(self, words: list[str]) -> None:
         """Count the words of one more document."""
         self.documents += 1
         self.totals.update(words)
         self.in_documents.update(set(words))
-        if len(self.totals) > self._most:
+        if len(self.totals) > self._limit:
             self._forget_rarest()
 
     def _forget_rarest(self) -> None:
         rarest = 0
-        while len(self.totals) > self._most // 2:
+        while len(self.totals) > self._limit // 2:
             rarest = min(count for count in self.totals.values() if count > rarest)
             for word in [word for word, count in self.totals.items() if count <= rarest]:
                 del self.totals[word], self.in_documents[word]
@@ -95,21 +95,21 @@ def choose_terms(
     """Return the words within the limits; of too many, those that occur most often, ties by alphabet."""
     if counts.documents == 0:
         raise InputError("expected at least 1 document to learn a vocabulary from, got 0")
-    least, most = _documents(min_df, counts.documents), _documents(max_df, counts.documents)
-    if counts.documents == 1 and not least <= 1 <= most:
+    least, limit = _documents(min_df, counts.documents), _documents(max_df, counts.documents)
+    if counts.documents == 1 and not least <= 1 <= limit:
         raise InputError(
             "there is only 1 document to learn a vocabulary from, too few for "
             f"min_df={min_df} and max_df={max_df}: give more documents"
         )
-    if least > most:
+    if least > limit:
         too_few = isinstance(min_df, int)  # and max_df is a fraction
         raise InputError(
-            f"no word can be in at least {least:g} (min_df={min_df}) and at most {most:g} (max_df={max_df}) "
+            f"no word can be in at least {least:g} (min_df={min_df}) and at most {limit:g} (max_df={max_df}) "
             f"of {counts.documents} documents: "
             + ("give more documents, or raise max_df" if too_few else "lower min_df or raise max_df")
         )
     words = [word for word in counts.totals if word not in stop_words]
-    terms = [word for word in words if least <= counts.in_documents[word] <= most]
+    terms = [word for word in words if least <= counts.in_documents[word] <= limit]
     if not terms:
         raise InputError(_what_removed_all(counts, words, least, min_df=min_df, max_df=max_df))
     if len(terms) > max_terms:

@@ -14,7 +14,7 @@ from snuh.filters.tree import KEYWORDS, Field, Value
 
 # The error of a filter that cannot be read, and where in the text it lies.
 
-LONGEST_QUOTE = 40
+MAX_QUOTE = 40
 CHARACTERS_SHOWN = 30  # on each side of the place
 
 
@@ -36,7 +36,7 @@ class FilterError(InputError):
 
 def quote(text: str) -> str:
     """Quote a part of the filter for a message of one line, cut where it is long; a string has its own."""
-    short = printable(text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}...")
+    short = printable(text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}...")
     return short if short.startswith(('"', "'")) else f'"{short}"'
 
 
@@ -56,7 +56,7 @@ def _width(text: str) -> int:
 
 
 MAX_CHARACTERS = 10_000
-WHOLE_NUMBERS = range(-(2**63), 2**63)  # beyond these a number is read as a float, by JSON in SQLite too
+INT64_RANGE = range(-(2**63), 2**63)  # beyond these a number is read as a float, by JSON in SQLite too
 
 # "++" and "*+" never step back, so that a text of any kind is read in one pass.
 STRING = re.compile(r'"(?:[^"\\]|\\.|"")*+"' + r"|'(?:[^'\\]|\\.|'')*+'", re.DOTALL)
@@ -208,7 +208,7 @@ class _Scanner:
 
 def _number(text: str, *, is_whole: bool) -> int | float:
     # 20 characters hold any number of 64 bits; a longer one could be too long for int() to read.
-    if is_whole and len(text) <= 20 and int(text) in WHOLE_NUMBERS:
+    if is_whole and len(text) <= 20 and int(text) in INT64_RANGE:
         return int(text)
     return float(text)
 

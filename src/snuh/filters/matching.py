@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 
-from snuh.filters.lexer import WHOLE_NUMBERS
+from snuh.filters.lexer import INT64_RANGE
 from snuh.filters.tree import LABELS, And, Comparison, Contains, Field, Filter, In, IsNull, Not, Or, Value
 
 ORDERS: dict[str, Callable[[str | float, str | float], bool]] = {
@@ -82,7 +82,7 @@ def _is_ordered(found: object, order: str, value: Value) -> bool:
 
 def _number(found: int | float) -> int | float:
     """Read a whole number of more than 64 bits as a float, as SQLite does."""
-    if isinstance(found, float) or found in WHOLE_NUMBERS:
+    if isinstance(found, float) or found in INT64_RANGE:
         return found
     try:
         return float(found)

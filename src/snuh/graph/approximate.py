@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numba import prange
 from scipy import sparse
 
-from snuh._numba import compiled, usable_processors
+from snuh._numba import njit, usable_processors
 from snuh.graph.neighbors import (
     Columns,
     Floats,
@@ -35,7 +35,7 @@ from snuh.graph.nn_descent import REACH, Compared, Lists, refine
 
 CELL_DOCS = 200  # documents of a cell, on average
 COLUMNS = 10_000  # documents that each is compared with, at least
-LARGEST_CELL = 4 * CELL_DOCS  # larger ones are cut
+MAX_CELL = 4 * CELL_DOCS  # larger ones are cut
 SAMPLE_PER_CELL = 40
 ROUNDS = 6
 
@@ -58,15 +58,15 @@ class Cells:
 
 def make_cells(dense: Floats, *, rng: np.random.Generator) -> Cells:
     """Cluster dense rows, and choose for each cell as many near ones as have enough documents."""
-    centres = _find_centres(dense, count=max(1, len(dense) // CELL_DOCS), rng=rng)
-    owners = nearest_centres(dense, centres)
-    order = np.argsort(owners, kind="stable")
-    firsts = np.searchsorted(owners[order], np.arange(len(centres)))
-    pieces = (np.arange(len(order)) - firsts[owners[order]]) // LARGEST_CELL
-    keys, starts = np.unique(owners[order] * (len(order) + 1) + pieces, return_index=True)
-    centres = centres[keys // (len(order) + 1)]
+    centroids = _find_centroids(dense, count=max(1, len(dense) // CELL_DOCS), rng=rng)
+    assignments = nearest_centroids(dense, centroids)
+    order = np.argsort(assignments, kind="stable")
+    firsts = np.searchsorted(assignments[order], np.arange(len(centroids)))
+    pieces = (np.arange(len(order)) - firsts[assignments[order]]) // MAX_CELL
+    keys, starts = np.unique(assignments[order] * (len(order) + 1) + pieces, return_index=True)
+    centroids = centroids[keys // (len(order) + 1)]
     starts = np.append(starts, len(order))
-    return Cells(order, starts, _near_cells(centres, np.diff(starts)))
+    return Cells(order, starts, _near_cells(centroids, np.diff(starts)))
 
 
 def compare_cells(
@@ -87,30 +87,30 @@ def compare_cells(
     return Neighbors(found, similarity)
 
 
-def nearest_centres(dense: Floats, centres: Floats) -> Places:
+def nearest_centroids(dense: Floats, centroids: Floats) -> Places:
     """Return the number of the centre with the largest product for each row."""
     blocks = range(0, len(dense), 4096)
-    return np.concatenate([(dense[b : b + 4096] @ centres.T).argmax(axis=1) for b in blocks])
+    return np.concatenate([(dense[b : b + 4096] @ centroids.T).argmax(axis=1) for b in blocks])
 
 
-def _find_centres(dense: Floats, *, count: int, rng: np.random.Generator) -> Floats:
+def _find_centroids(dense: Floats, *, count: int, rng: np.random.Generator) -> Floats:
     size = min(len(dense), SAMPLE_PER_CELL * count)
     sample = dense[np.sort(rng.choice(len(dense), size=size, replace=False))]
-    centres = sample[rng.choice(size, size=min(count, size), replace=False)]
+    centroids = sample[rng.choice(size, size=min(count, size), replace=False)]
     for _ in range(ROUNDS):
-        owners = nearest_centres(sample, centres)
-        shape = (len(centres), size)
-        members = sparse.csr_matrix((np.ones(size, np.float32), (owners, np.arange(size))), shape=shape)
+        assignments = nearest_centroids(sample, centroids)
+        shape = (len(centroids), size)
+        members = sparse.csr_matrix((np.ones(size, np.float32), (assignments, np.arange(size))), shape=shape)
         sums: Floats = members @ sample
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        centres = np.where(lengths > 0, sums / np.maximum(lengths, np.finfo(np.float32).tiny), centres)
-    return centres
+        centroids = np.where(lengths > 0, sums / np.maximum(lengths, np.finfo(np.float32).tiny), centroids)
+    return centroids
 
 
-def _near_cells(centres: Floats, sizes: Places) -> list[Places]:
+def _near_cells(centroids: Floats, sizes: Places) -> list[Places]:
     near = []
-    for cell, centre in enumerate(centres):
-        closeness = centres @ centre
+    for cell, centre in enumerate(centroids):
+        closeness = centroids @ centre
         closeness[cell] = np.inf
         ranked = np.argsort(-closeness, kind="stable")
         enough = np.searchsorted(np.cumsum(sizes[ranked]), COLUMNS) + 1
@@ -158,7 +158,7 @@ def cut_postings(X: sparse.csr_matrix) -> sparse.csc_matrix:
     return sparse.csc_matrix((columns.data[kept], columns.indices[kept], starts), shape=X.shape)
 
 
-@compiled(parallel=True)
+@njit(parallel=True)
 def _compare(  # type: ignore[no-untyped-def]
     indptr,
     indices,
@@ -168,7 +168,7 @@ def _compare(  # type: ignore[no-untyped-def]
     post_data,
     share,
     dense,
-    most,
+    limit,
     rows,
     similarity,
     first,
@@ -190,8 +190,8 @@ def _compare(  # type: ignore[no-untyped-def]
                         touched[count] = other
                         count += 1
                     scores[other] += data[p] * post_data[q]
-            likely = np.full(most, -1, dtype=np.int32)
-            likely_scores = np.zeros(most, dtype=np.float32)
+            likely = np.full(limit, -1, dtype=np.int32)
+            likely_scores = np.zeros(limit, dtype=np.float32)
             for t in range(count):
                 other = touched[t]
                 if other != row:
@@ -205,12 +205,12 @@ def _compare(  # type: ignore[no-untyped-def]
                 line[indices[p]] = 0
 
 
-USUAL_ROUNDS = 2
-MOST_ROUNDS = 8  # more than usual while too little is found
+DEFAULT_ROUNDS = 2
+MAX_ROUNDS = 8  # more than usual while too little is found
 WANTED = 0.95  # of the exact neighbours
 ENOUGH = 0.01  # share of new neighbours in a round that is the last
 SAMPLE = 500
-START_SHARE = 0.6  # of the work, for the progress
+START_FRACTION = 0.6  # of the work, for the progress
 
 
 OnProgress = Callable[[float], None] | None
@@ -231,7 +231,7 @@ def search_some(
 ) -> Neighbors:
     """Find most of the k most similar other rows of each row, and measure how many; ties as in the exact."""
     width = max(k, REACH)
-    report = None if on_progress is None else (lambda done: on_progress(START_SHARE * done))
+    report = None if on_progress is None else (lambda done: on_progress(START_FRACTION * done))
     if rows.dense.shape[1]:
         start = _start_from_cells(rows, k=width, rng=rng, on_progress=report)
     else:
@@ -239,14 +239,14 @@ def search_some(
     lists = Lists(start.found.rows, start.found.similarity, start.found.rows >= 0)
     sample = Sample(rows, k=k, rng=rng)
     found = None
-    for done in range(1, MOST_ROUNDS + 1):
+    for done in range(1, MAX_ROUNDS + 1):
         lists = refine(start.rows, lists, start.compared)
         found = None
         if on_progress is not None:
-            on_progress(START_SHARE + (1 - START_SHARE) * min(1.0, done / USUAL_ROUNDS))
+            on_progress(START_FRACTION + (1 - START_FRACTION) * min(1.0, done / DEFAULT_ROUNDS))
         if lists.is_new[:, :k].mean() < ENOUGH:
             break
-        if done >= USUAL_ROUNDS:
+        if done >= DEFAULT_ROUNDS:
             found = _in_rows(lists, start.order, k=k)
             if sample.recall(found) >= WANTED:
                 break

@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import intrinsic
 from scipy import sparse
 
-from snuh._numba import Kernel, compiled
+from snuh._numba import Kernel, njit
 from snuh.errors import InputError
 
 # A hint for kernels: memory that is needed soon can be on its way while something else is done.
@@ -123,7 +123,7 @@ def _softmax_chances(adjacency: sparse.csr_matrix, alpha: float) -> npt.NDArray[
     return np.maximum(chances, np.finfo(np.float64).tiny)
 
 
-@compiled()
+@njit()
 def _depth_first_forests(indptr, indices, chances, orders, draws):  # type: ignore[no-untyped-def]
     """Walk through the graph once for each row of orders, the walks by turns, a node at a time.
 
@@ -133,12 +133,12 @@ def _depth_first_forests(indptr, indices, chances, orders, draws):  # type: igno
     forests, docs = orders.shape
     taken = np.zeros((forests, docs), dtype=np.uint8)
     unseen = np.empty((forests, docs), dtype=np.int32)  # neighbours not taken yet: without any, go back up
-    most = 0
+    limit = 0
     for node in range(docs):
         degree = indptr[node + 1] - indptr[node]
         unseen[:, node] = degree
-        most = max(most, degree)
-    open_chances = np.empty(most, dtype=np.float64)
+        limit = max(limit, degree)
+    open_chances = np.empty(limit, dtype=np.float64)
     edges = np.empty((forests, docs, 2), dtype=np.int32)
     found = np.zeros(forests, dtype=np.int64)
     stack = np.empty((forests, docs), dtype=np.int32)
@@ -196,7 +196,7 @@ def _depth_first_forests(indptr, indices, chances, orders, draws):  # type: igno
     return edges, found
 
 
-@compiled()
+@njit()
 def _star_forest(indptr, indices, order):  # type: ignore[no-untyped-def]
     docs = order.shape[0]
     visited = np.zeros(docs, dtype=np.bool_)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from numba import prange
 from scipy import sparse
 
-from snuh._numba import compiled
+from snuh._numba import njit
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int32]
@@ -144,7 +144,7 @@ def spans(docs: int) -> Iterator[tuple[int, int]]:
 
 
 # numba has no type stubs, and the kernels' types are those of their arguments.
-@compiled()
+@njit()
 def insert(rows, similarity, row, value):  # type: ignore[no-untyped-def]
     """Put a row into a list ordered by (falling similarity, row), if it is good enough.
 
@@ -163,7 +163,7 @@ def insert(rows, similarity, row, value):  # type: ignore[no-untyped-def]
         similarity[place] = value
 
 
-@compiled(reorder=True)
+@njit(fastmath=True)
 def similarity_to(line, own, other, indptr, indices, data, dense, share):  # type: ignore[no-untyped-def]
     """Return the similarity of a document, as its terms' weights (terms,) and dense row, to another."""
     terms = np.float32(0)
@@ -235,7 +235,7 @@ class Columns:
         return scores
 
 
-@compiled(parallel=True)
+@njit(parallel=True)
 def _add_sparse_products(  # type: ignore[no-untyped-def]
     scores, share, indptr, indices, data, post_indptr, post_rows, post_data
 ):
@@ -248,7 +248,7 @@ def _add_sparse_products(  # type: ignore[no-untyped-def]
                 line[post_rows[q]] += weight * post_data[q]
 
 
-@compiled(parallel=True)
+@njit(parallel=True)
 def _select_best(scores, own, row_filled, column_filled, rows, similarity):  # type: ignore[no-untyped-def]
     k = rows.shape[1]
     for r in prange(scores.shape[0]):

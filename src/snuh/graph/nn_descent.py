@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from snuh._numba import compiled, usable_processors
+from snuh._numba import njit, usable_processors
 from snuh.graph.neighbors import Floats, Integers, JoinedRows, insert, similarity_to, spans
 
 REACH = 20  # best neighbours that are asked, and as many of those that list a document
@@ -57,7 +57,7 @@ def refine(rows: JoinedRows, lists: Lists, compared: Compared) -> Lists:
     return better
 
 
-@compiled()
+@njit()
 def _asked(rows, similarity, is_new, reach):  # type: ignore[no-untyped-def]
     """Return whom each document asks (docs, 2 * reach), -1 after the last, and which of them are new."""
     docs = len(rows)
@@ -89,7 +89,7 @@ def _asked(rows, similarity, is_new, reach):  # type: ignore[no-untyped-def]
     return asked, is_new_way
 
 
-@compiled(parallel=True)
+@njit(parallel=True)
 def _ask(  # type: ignore[no-untyped-def]
     indptr,
     indices,

@@ -108,7 +108,7 @@ def scan_many(
     mask = check_allowed(allowed, len(codes))
     words, code_words = widest_words(queries), widest_words(codes)
     blocks = [words[first : first + BLOCK_QUERIES] for first in range(0, len(words), BLOCK_QUERIES)]
-    parts = split_rows(len(codes), most=PART_ROWS)
+    parts = split_rows(len(codes), limit=PART_ROWS)
 
     def read(block: Words, waiting: Iterator[tuple[int, int]]) -> TopK:
         kept = TopK(len(block), k=k, rows=len(codes), radius=radius)
@@ -154,9 +154,9 @@ def run_in_threads(work: Callable[[Task], Result], tasks: Sequence[Task]) -> lis
         return list(pool.map(work, tasks))
 
 
-def split_rows(rows: int, *, most: int) -> list[tuple[int, int]]:
+def split_rows(rows: int, *, limit: int) -> list[tuple[int, int]]:
     """Return parts of at most `most` rows, each as its first row and the one after its last."""
-    return [(start, min(start + most, rows)) for start in range(0, rows, most)] or [(0, 0)]
+    return [(start, min(start + limit, rows)) for start in range(0, rows, limit)] or [(0, 0)]
 
 
 def check_query(query: Codes) -> Codes:

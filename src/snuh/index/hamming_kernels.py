@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import intrinsic
 
-from snuh._numba import Kernel, compiled
+from snuh._numba import Kernel, njit
 
 GROUP = 256  # codes whose distances are compared at once
 BLOCK = 2048  # codes that stay in the nearest cache while every query reads them
@@ -34,7 +34,7 @@ def _count_ones(context, word):  # type: ignore[no-untyped-def]
 popcount: Kernel = intrinsic(_count_ones)
 
 
-@compiled()
+@njit()
 def scan_part(queries, codes, allowed, start, stop, k, rows, distances, counts, states):  # type: ignore[no-untyped-def]
     """Read the rows from `start` to before `stop` for every query, a block at a time.
 
@@ -48,7 +48,7 @@ def scan_part(queries, codes, allowed, start, stop, k, rows, distances, counts, 
             )
 
 
-@compiled()
+@njit()
 def _keep_near(query, codes, allowed, start, stop, k, rows, distances, counts, state):  # type: ignore[no-untyped-def]
     """Add the codes below the limit to what is kept, and lower the limit as they come."""
     kept = state[KEPT]
@@ -90,7 +90,7 @@ def _keep_near(query, codes, allowed, start, stop, k, rows, distances, counts, s
     state[LIMIT] = limit
 
 
-@compiled()
+@njit()
 def _has_near(query, group, limit):  # type: ignore[no-untyped-def]
     """Tell whether one of some codes of 64 bits is below the limit.
 
@@ -103,7 +103,7 @@ def _has_near(query, group, limit):  # type: ignore[no-untyped-def]
     return signs < 0
 
 
-@compiled()
+@njit()
 def hamming_distances(query, codes, first, size, near):  # type: ignore[no-untyped-def]
     """Write the distances of `size` codes from row `first` on; the short codes take vector instructions."""
     words = len(query)
@@ -124,7 +124,7 @@ def hamming_distances(query, codes, first, size, near):  # type: ignore[no-untyp
             near[j] = distance
 
 
-@compiled()
+@njit()
 def _has_any(allowed):  # type: ignore[no-untyped-def]
     """Tell whether one of them is allowed; looking at all takes fewer instructions than stopping early."""
     one = False
@@ -133,14 +133,14 @@ def _has_any(allowed):  # type: ignore[no-untyped-def]
     return one
 
 
-@compiled()
+@njit()
 def _hide(near, allowed):  # type: ignore[no-untyped-def]
     """Put what is not allowed beyond every distance, without a branch that could be guessed wrong."""
     for j in range(len(allowed)):
         near[j] = near[j] if allowed[j] else FAR
 
 
-@compiled()
+@njit()
 def _drop_far(rows, distances, kept, limit, spare):  # type: ignore[no-untyped-def]
     """Keep those below the limit and the first `spare` at it, in their order; return how many these are."""
     left = 0
@@ -161,7 +161,7 @@ def _drop_far(rows, distances, kept, limit, spare):  # type: ignore[no-untyped-d
 
 
 # numba has no type stubs, and the kernels' types are those of their arguments.
-@compiled()
+@njit()
 def read_lists(query, codes, allowed, rows, starts, chosen, room, k, counts, state):  # type: ignore[no-untyped-def]
     """Return the rows of the chosen lists that may be among the k nearest, and their distances.
 
@@ -197,7 +197,7 @@ def read_lists(query, codes, allowed, rows, starts, chosen, room, k, counts, sta
     return found[:kept], distances[:kept]
 
 
-@compiled()
+@njit()
 def _pick(rows, allowed, picked):  # type: ignore[no-untyped-def]
     """Copy the rows that are allowed, and return how many they are."""
     size = 0
@@ -207,7 +207,7 @@ def _pick(rows, allowed, picked):  # type: ignore[no-untyped-def]
     return size
 
 
-@compiled()
+@njit()
 def _gather(codes, picked, size, words, group):  # type: ignore[no-untyped-def]
     """Copy the codes of the picked rows: nothing else in the loop, so that many are on their way at once."""
     if words == 1:

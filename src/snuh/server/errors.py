@@ -13,7 +13,7 @@ from snuh.corpus.document import describe, quote
 from snuh.errors import CollectionError, ModelError, SnuhError, UnknownDocumentError
 from snuh.filters import FilterError
 from snuh.search import UnknownWordsError
-from snuh.urls import shown
+from snuh.urls import redact
 
 # JSON as bytes.
 
@@ -58,10 +58,10 @@ def too_large(sentence: str) -> Refusal:
     return Refusal(413, "too-large", sentence)
 
 
-def check_length(size: int, most: int) -> None:
+def check_length(size: int, limit: int) -> None:
     """Refuse what takes too long an answer."""
-    if size > most:
-        raise too_large(f"the answer would have more than {most:,} bytes: ask for less at once")
+    if size > limit:
+        raise too_large(f"the answer would have more than {limit:,} bytes: ask for less at once")
 
 
 def unavailable(sentence: str) -> Refusal:
@@ -73,7 +73,7 @@ def of_error(error: SnuhError, folders: Mapping[str, str]) -> Refusal:
     """Return what an error of the library is over HTTP, where folders go by their names."""
     sentence = str(error)
     for name, folder in folders.items():
-        sentence = sentence.replace(shown(folder), name)
+        sentence = sentence.replace(redact(folder), name)
     if isinstance(error, FilterError):
         return Refusal(400, "filter", sentence, position=error.position)
     if isinstance(error, UnknownWordsError):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from snuh.codes import unpack
 from snuh.collection import Collection
-from snuh.collection.results import fast_to_json
+from snuh.collection.results import index_to_json
 from snuh.corpus import Document
 from snuh.dedup import Duplicate, deduplicate
 from snuh.errors import InputError, MissingExtraError, SnuhError, suggest
@@ -57,7 +57,7 @@ def end_with_input(code: int) -> None:
 
 # Codes in the plane: those that differ in few bits lie near each other.
 
-FEWEST_TO_SPREAD = 10  # below that, two axes say all there is to say
+MIN_POINTS_TO_SPREAD = 10  # below that, two axes say all there is to say
 PERPLEXITY, COMPONENTS = 30.0, 32
 
 
@@ -65,7 +65,7 @@ def place_codes(codes: NDArray[np.uint8], *, seed: int = 0) -> NDArray[np.float6
     """Return a place for each code (documents, 2), from -1 to 1; t-SNE of the bits, the same every time."""
     signs = unpack(codes).astype(np.float64) * 2.0 - 1.0  # (documents, bits)
     axes = _principal(signs)
-    if len(codes) >= FEWEST_TO_SPREAD and len(np.unique(codes, axis=0)) >= FEWEST_TO_SPREAD:
+    if len(codes) >= MIN_POINTS_TO_SPREAD and len(np.unique(codes, axis=0)) >= MIN_POINTS_TO_SPREAD:
         axes = _spread(axes, seed)
     plane = np.zeros((len(codes), 2))
     plane[:, : min(2, axes.shape[1])] = axes[:, :2]
@@ -107,7 +107,7 @@ def title_of(document: Document) -> str:
 
 ADDRESS = "SNUH_MAKING"  # the variable that names the collection: everyone may see the arguments of a process
 FORMAT_VERSION = 1
-MOST_POINTS = 10_000
+MAX_POINTS = 10_000
 CLUSTERS, OF_EACH = 100, 100
 NICENESS = 5  # searches go first
 EXIT_INPUT, EXIT_OTHER = 2, 3  # what whoever asked can mend, and what they cannot
@@ -115,7 +115,7 @@ EXIT_INPUT, EXIT_OTHER = 2, 3  # what whoever asked can mend, and what they cann
 
 def make_map(collection: Collection) -> dict[str, Any]:
     """Place a sample of the documents in the plane."""
-    sample = collection.sample(MOST_POINTS)
+    sample = collection.sample(MAX_POINTS)
     places = place_codes(sample.codes).round(4)
     documents = sample.documents
     return {
@@ -144,16 +144,16 @@ def _described(collection: Collection, one: Duplicate) -> dict[str, Any]:
     return {**one.to_json(), "similarity": round(one.similarity, 6), "title": title}
 
 
-def make_lists(collection: Collection, **options: Any) -> dict[str, Any]:
+def build_index(collection: Collection, **options: Any) -> dict[str, Any]:
     """Prepare fast searches, as `snuh index` does."""
-    made = collection.make_lists(**options)
-    return {**fast_to_json(made), "words": made.words}
+    made = collection.build_index(**options)
+    return {**index_to_json(made), "words": made.words}
 
 
 KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "map": make_map,
     "duplicates": make_duplicates,
-    "lists": make_lists,
+    "lists": build_index,
 }
 
 

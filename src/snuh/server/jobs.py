@@ -26,7 +26,7 @@ Kind = Literal["map", "duplicates", "lists"]
 MAP_FILE = "map.json"
 REMADE_AFTER: dict[Kind, float] = {"map": 300.0, "duplicates": 5.0, "lists": 5.0}  # seconds, after a write
 TOLD_FOR = 30.0  # seconds: lists are made anew for whoever asks later, whatever has changed
-MOST_RUNNING, MOST_KEPT, LONGEST_REASON = 2, 50, 500
+MAX_RUNNING_JOBS, MAX_FINISHED_JOBS, MAX_REASON = 2, 50, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Jobs:
                 raise failure
             running = None
         if running is None:
-            if sum(one.process.poll() is None for one in self._running.values()) >= MOST_RUNNING:
+            if sum(one.process.poll() is None for one in self._running.values()) >= MAX_RUNNING_JOBS:
                 raise Refusal(429, "rate", "other things are being made: try again when they are done")
             self._tidy()
             running = self._running[out] = self._start(kind, collection, out, options)
@@ -125,10 +125,10 @@ class Jobs:
         """Forget what was made long ago, so that no number of different requests fills memory and disk."""
         ended = [out for out, one in self._running.items() if one.process.poll() is not None]
         failed = [out for out in ended if self._running[out].process.returncode]
-        for out in {*ended} - {*failed[-MOST_KEPT:]}:
+        for out in {*ended} - {*failed[-MAX_FINISHED_JOBS:]}:
             self._running.pop(out).end()
         kept = sorted(self._scratch.glob("*-*.json"), key=lambda path: path.stat().st_mtime)
-        for path in kept[:-MOST_KEPT]:
+        for path in kept[:-MAX_FINISHED_JOBS]:
             path.unlink(missing_ok=True)
             self._read.pop(path, None)
 
@@ -164,4 +164,4 @@ def _failure(running: _Running, seconds: int) -> Refusal:
     )
     if running.process.returncode == EXIT_INPUT:
         return invalid(reason)
-    return unavailable(f"it could not be made: {reason[:LONGEST_REASON]}")
+    return unavailable(f"it could not be made: {reason[:MAX_REASON]}")

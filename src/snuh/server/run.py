@@ -19,15 +19,15 @@ from snuh.server.settings import Settings
 # HTTP connections that do not wait for ever, and whose own refusals are JSON as well.
 
 HEAD_BYTES = 256 << 10  # of a head, or of whatever else comes beside a body
-MOST_PIPELINED = 100  # requests sent before the answers to those before them
-LEAST_TAKEN = 64 << 10  # bytes of an answer, in the time there is for the head of a request
+MAX_PIPELINED = 100  # requests sent before the answers to those before them
+MIN_BYTES_TAKEN = 64 << 10  # bytes of an answer, in the time there is for the head of a request
 
 
 class PatientProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with an end to the patience for a request, or the taking of an answer."""
 
     seconds = 30.0  # for the head of a request to come, and for the next part of an answer to be taken
-    most = 1_000  # connections at once
+    max_connections = 1_000  # connections at once
     _alarm: asyncio.TimerHandle | None = None
     _watch: asyncio.TimerHandle | None = None
     _unread = 0  # bytes that came since the last of a body, or the end of a head
@@ -35,7 +35,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
         super().connection_made(transport)
-        if len(self.connections) > self.most:
+        if len(self.connections) > self.max_connections:
             self._refuse(503, "unavailable", "there are too many connections: try again later")
         else:
             self._wait_for_head()
@@ -54,7 +54,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._refuse(
                 431, "too-large", f"the head has more than the {HEAD_BYTES:,} bytes that are allowed"
             )
-        elif len(self.pipeline) > MOST_PIPELINED:
+        elif len(self.pipeline) > MAX_PIPELINED:
             self._refuse(429, "rate", "too many requests at once on one connection: wait for the answers")
         elif self.cycle is None or self.cycle.response_complete:
             self._wait_for_head()
@@ -126,7 +126,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _check_taken(self, before: int) -> None:
         self._watch = None
-        if self.transport.get_write_buffer_size() > before - LEAST_TAKEN:
+        if self.transport.get_write_buffer_size() > before - MIN_BYTES_TAKEN:
             self.transport.abort()
         else:
             self._start_watching()
@@ -161,7 +161,7 @@ class PatientProtocol(HttpToolsProtocol):
 
 def patient_protocol(*, seconds: float, connections: int) -> type[PatientProtocol]:
     """Return the protocol with limits of its own."""
-    return type("LimitedProtocol", (PatientProtocol,), {"seconds": seconds, "most": connections})
+    return type("LimitedProtocol", (PatientProtocol,), {"seconds": seconds, "max_connections": connections})
 
 
 DRAIN_SECONDS = 30  # for the requests under way when the server is told to end

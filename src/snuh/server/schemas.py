@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-MOST_HITS, MOST_EXPLAINED, MOST_SHORTLISTED = 1_000, 100, 10_000
-MOST_TEXTS, MOST_HITS_IN_ALL = 100, 10_000
-MOST_DOCUMENTS, MOST_DELETED, MOST_GOT, MOST_SAMPLED = 1_000, 10_000, 100, 1_000
+MAX_HITS, MAX_EXPLAINED, MAX_SHORTLISTED = 1_000, 100, 10_000
+MAX_TEXTS, MAX_TOTAL_HITS = 100, 10_000
+MAX_DOCUMENTS, MAX_DELETED, MAX_FETCHED, MAX_SAMPLED = 1_000, 10_000, 100, 1_000
 QUERY_CHARACTERS, FILTER_CHARACTERS, ID_CHARACTERS = 10_000, 10_000, 1_000
 TEXT_CHARACTERS = 10_000_000  # the longest text that a collection takes
-USUAL_CHARACTERS = 500
+DEFAULT_CHARACTERS = 500
 
 Query = Annotated[str, Field(max_length=QUERY_CHARACTERS)]
-Identity = Annotated[str, Field(max_length=ID_CHARACTERS)]
+DocId = Annotated[str, Field(max_length=ID_CHARACTERS)]
 Where = Annotated[str, Field(max_length=FILTER_CHARACTERS)]
 
 
@@ -27,14 +27,14 @@ class Ask(BaseModel):
 class Options(Ask):
     """How to search."""
 
-    k: int = Field(10, ge=1, le=MOST_HITS, description="Most hits.")
+    k: int = Field(10, ge=1, le=MAX_HITS, description="Most hits.")
     where: Where | None = Field(None, description="A filter, such as `year >= 2020`.")
     radius: int | None = Field(None, ge=0, le=4096, description="Most bits in which a hit may differ.")
     rerank: Literal["asymmetric", "cosine"] | None = Field(None, description="Order the nearest more finely.")
-    shortlist: int | None = Field(None, ge=1, le=MOST_SHORTLISTED, description="How many to reorder.")
-    fast: bool = Field(False, description='Read only the lists made by "snuh index".')
+    shortlist: int | None = Field(None, ge=1, le=MAX_SHORTLISTED, description="How many to reorder.")
+    approximate: bool = Field(False, description='Read only the lists made by "snuh index".')
     characters: int | None = Field(
-        USUAL_CHARACTERS, ge=1, le=TEXT_CHARACTERS, description="Most of each text; null: whole texts."
+        DEFAULT_CHARACTERS, ge=1, le=TEXT_CHARACTERS, description="Most of each text; null: whole texts."
     )
 
     @property
@@ -46,14 +46,14 @@ class Options(Ask):
             "radius": self.radius,
             "rerank": self.rerank,
             "shortlist": self.shortlist,
-            "fast": self.fast,
+            "approximate": self.approximate,
         }
 
 
 class SimilarAsk(Options):
     """Look for documents like one of the collection."""
 
-    id: Identity = Field(description="The document.", examples=["ticket-7"])
+    id: DocId = Field(description="The document.", examples=["ticket-7"])
     explain: bool = Field(False, description="Tell which words brought each hit up.")
 
 
@@ -66,7 +66,7 @@ class SearchAsk(Options):
         }
     )
     text: Query | None = Field(None, description="What to look for.")
-    id: Identity | None = Field(None, description="Or a document of the collection.")
+    id: DocId | None = Field(None, description="Or a document of the collection.")
     explain: bool = Field(False, description="Tell which words brought each hit up.")
 
 
@@ -74,9 +74,9 @@ class BatchAsk(Options):
     """Look for many texts, or many codes, at once."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["paper jam", "wifi"], "k": 3}]})
-    texts: list[Query] | None = Field(None, min_length=1, max_length=MOST_TEXTS)
+    texts: list[Query] | None = Field(None, min_length=1, max_length=MAX_TEXTS)
     codes: list[Annotated[str, Field(pattern="^[0-9a-f]+$", max_length=128)]] | None = Field(
-        None, min_length=1, max_length=MOST_TEXTS, description="Or codes, as hexadecimal digits."
+        None, min_length=1, max_length=MAX_TEXTS, description="Or codes, as hexadecimal digits."
     )
 
 
@@ -86,16 +86,16 @@ class ExplainAsk(Ask):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "the printer eats my paper", "id": "ticket-7"}]}
     )
-    id: Identity = Field(description="The hit.")
+    id: DocId = Field(description="The hit.")
     text: Query | None = Field(None, description="What was searched for.")
-    query_id: Identity | None = Field(None, description="Or the document that was searched for.")
+    query_id: DocId | None = Field(None, description="Or the document that was searched for.")
 
 
 class EncodeAsk(Ask):
     """Texts to turn into codes."""
 
     texts: list[Annotated[str, Field(max_length=TEXT_CHARACTERS)]] = Field(
-        min_length=1, max_length=MOST_TEXTS, examples=[["paper jam", "wifi"]]
+        min_length=1, max_length=MAX_TEXTS, examples=[["paper jam", "wifi"]]
     )
 
 
@@ -119,7 +119,7 @@ class AddAsk(Ask):
 
     documents: list[NewDocument] = Field(
         min_length=1,
-        max_length=MOST_DOCUMENTS,
+        max_length=MAX_DOCUMENTS,
         examples=[[{"id": "new-1", "text": "paper jam", "year": 2024}]],
     )
 
@@ -128,15 +128,15 @@ class DeleteAsk(Ask):
     """Documents to delete, by their ids or by a filter."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["new-1"]}, {"where": "year < 2020"}]})
-    ids: list[Identity] | None = Field(None, min_length=1, max_length=MOST_DELETED)
+    ids: list[DocId] | None = Field(None, min_length=1, max_length=MAX_DELETED)
     where: Where | None = None
 
 
 class ListsAsk(Ask):
-    """How good fast searches should be."""
+    """The recall that approximate searches should reach."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"k": 10, "recall": 0.99}]})
-    k: int = Field(10, ge=1, le=MOST_HITS, description="For which the recall is measured.")
+    k: int = Field(10, ge=1, le=MAX_HITS, description="For which the recall is measured.")
     recall: float = Field(0.99, gt=0, le=1, description="The share of the exact answer that should be found.")
 
 
@@ -351,7 +351,7 @@ class SampleAnswer(BaseModel):
 
 
 class ListsAnswer(BaseModel):
-    """What fast searches look into, and what was measured on it."""
+    """The index that approximate searches use, and its measured recall."""
 
     model_config = ConfigDict(extra="allow")
     state: Literal["ready"]
@@ -376,8 +376,8 @@ class FieldAnswer(BaseModel):
     kind: Literal["text", "number", "truth", "list", "mixed"]
     documents: int
     distinct: int
-    least: float | None = None
-    most: float | None = None
+    min: float | None = None
+    max: float | None = None
     values: list[ValueAnswer]
 
 

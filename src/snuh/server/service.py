@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from snuh.collection import Collection
 from snuh.errors import SnuhError
-from snuh.explain import Explanation, WordShare, explain, marked
+from snuh.explain import Explanation, WordContribution, explain, marked
 from snuh.model import Model
 from snuh.search import Hit, unknown_words
 from snuh.server.errors import Refusal, check_length, json_bytes, unavailable
@@ -30,14 +30,14 @@ Result = TypeVar("Result")
 class Lane:
     """Opens a collection, and does what it is given with it, one after the other."""
 
-    def __init__(self, folder: str, *, most_waiting: int) -> None:
+    def __init__(self, folder: str, *, max_waiting: int) -> None:
         self.collection = Collection(folder)
         self.thread = ThreadPoolExecutor(1)
-        self._waiting, self._most = 0, most_waiting
+        self._waiting, self._limit = 0, max_waiting
 
     async def run(self, work: Callable[[Collection], Result]) -> Result:
         """Return what the work returns; 503 where too many wait already."""
-        if self._waiting >= self._most:
+        if self._waiting >= self._limit:
             raise unavailable("too many requests wait for this collection: try again later")
         self._waiting += 1
         try:
@@ -59,21 +59,21 @@ class Lane:
 Answer: TypeAlias = bytes | Exception
 Answers: TypeAlias = Callable[[Sequence[SearchAsk]], Sequence[Answer]]
 
-MOST_AT_ONCE = 32  # as many as share a reading of the codes
+MAX_BATCH = 32  # as many as share a reading of the codes
 
 
 class Batching:
     """Gathers searches for one thread."""
 
-    def __init__(self, lane: Lane, answers: Answers, *, most_waiting: int) -> None:
-        self._lane, self._answers, self._most = lane, answers, most_waiting
+    def __init__(self, lane: Lane, answers: Answers, *, max_waiting: int) -> None:
+        self._lane, self._answers, self._limit = lane, answers, max_waiting
         self._waiting: deque[tuple[SearchAsk, asyncio.Future[bytes]]] = deque()
         self._turn = threading.Lock()
         self._is_busy = False
 
     async def answer(self, ask: SearchAsk) -> bytes:
         """Return the answer to a search, found together with others."""
-        if len(self._waiting) >= self._most:
+        if len(self._waiting) >= self._limit:
             raise unavailable("too many searches wait for this collection: try again later")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes] = loop.create_future()
@@ -88,7 +88,7 @@ class Batching:
         """Answer until nobody waits; runs in the thread."""
         while True:
             with self._turn:
-                taken = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
+                taken = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
                 if not taken:
                     self._is_busy = False
                     return
@@ -116,7 +116,7 @@ SNIPPET, WHOLE = 160, 2_000  # characters of fragments
 
 
 def answer_texts(
-    collection: Collection, asks: Sequence[SearchAsk], *, most_bytes: int
+    collection: Collection, asks: Sequence[SearchAsk], *, max_bytes: int
 ) -> list[bytes | Exception]:
     """Answer searches for texts; those that ask alike are searched for at once."""
     alike: dict[tuple[Any, ...], list[int]] = {}
@@ -137,14 +137,14 @@ def answer_texts(
                 answers[number] = (
                     unknown_words(text)
                     if hits is None
-                    else search_to_json(bits, asks[number], hits, most_bytes=most_bytes)
+                    else search_to_json(bits, asks[number], hits, max_bytes=max_bytes)
                 )
             except Refusal as refusal:
                 answers[number] = refusal
     return answers
 
 
-def answer_explained(collection: Collection, ask: SearchAsk | SimilarAsk, *, most_bytes: int) -> bytes:
+def answer_explained(collection: Collection, ask: SearchAsk | SimilarAsk, *, max_bytes: int) -> bytes:
     """Answer one search, for a text or a document, and tell why where that is asked for."""
     if ask.id is not None:
         hits = collection.similar(ask.id, **ask.search_options)
@@ -154,7 +154,7 @@ def answer_explained(collection: Collection, ask: SearchAsk | SimilarAsk, *, mos
         hits = collection.search(text, **ask.search_options)
     model = collection.model
     reasons = [explain(model, text, hit.document.text) for hit in hits] if ask.explain else []
-    return search_to_json(model.bits, ask, hits, reasons, most_bytes=most_bytes)
+    return search_to_json(model.bits, ask, hits, reasons, max_bytes=max_bytes)
 
 
 def search_to_json(
@@ -163,10 +163,10 @@ def search_to_json(
     hits: Sequence[Hit],
     reasons: Sequence[Explanation] = (),
     *,
-    most_bytes: int,
+    max_bytes: int,
 ) -> bytes:
     """Return the answer to one search."""
-    rows = hits_to_json(hits, ask.characters, most_bytes=most_bytes)
+    rows = hits_to_json(hits, ask.characters, max_bytes=max_bytes)
     for row, hit, reason in zip(rows, hits, reasons, strict=False):
         row["fragments"] = _fragments(hit.document.text, reason.hit_words, SNIPPET)
         row["words"] = _shares(reason.hit_words)
@@ -175,10 +175,10 @@ def search_to_json(
     return json_bytes({"query": query, "id": ask.id, "bits": bits, "hits": rows})
 
 
-def hits_to_json(hits: Sequence[Hit], characters: int | None, *, most_bytes: int) -> list[Json]:
+def hits_to_json(hits: Sequence[Hit], characters: int | None, *, max_bytes: int) -> list[Json]:
     """Return hits as plain values; Refusal where their texts alone are too long to be answered."""
     rows = [_hit_to_json(hit, characters) for hit in hits]
-    check_length(sum(len(row["text"]) for row in rows), most_bytes)
+    check_length(sum(len(row["text"]) for row in rows), max_bytes)
     return rows
 
 
@@ -219,13 +219,13 @@ def explanation_to_json(model: Model, query: str, hit: str) -> Json:
     }
 
 
-def _fragments(text: str, shares: Sequence[WordShare], width: int) -> list[tuple[str, float]]:
+def _fragments(text: str, shares: Sequence[WordContribution], width: int) -> list[tuple[str, float]]:
     """Return pieces of a text; a word weighs how far it pushed its code towards the other, or away."""
-    pushes = [replace(share, agreeing=share.agreeing - share.differing) for share in shares]
-    return [(piece.text, round(piece.weight, 4)) for piece in marked(text, pushes, width=width)]
+    contributions = [replace(share, agreeing=share.agreeing - share.differing) for share in shares]
+    return [(piece.text, round(piece.weight, 4)) for piece in marked(text, contributions, width=width)]
 
 
-def _shares(shares: Sequence[WordShare]) -> list[Json]:
+def _shares(shares: Sequence[WordContribution]) -> list[Json]:
     return [
         {
             "word": share.word,
@@ -256,12 +256,12 @@ class Served:
         self._lanes: list[Lane] = []
         try:
             for _ in range(3):
-                self._lanes.append(Lane(folder, most_waiting=limits.waiting))
+                self._lanes.append(Lane(folder, max_waiting=limits.waiting))
         except BaseException:
             self.close()
             raise
         self._searching, self.reading, self.writing = self._lanes
-        self._batching = Batching(self._searching, self._answer, most_waiting=limits.waiting)
+        self._batching = Batching(self._searching, self._answer, max_waiting=limits.waiting)
 
     async def search(self, ask: SearchAsk) -> bytes:
         """Answer a search for a text."""
@@ -269,7 +269,7 @@ class Served:
 
     def _answer(self, asks: Sequence[SearchAsk]) -> list[Answer]:
         self._metrics.count_batch(len(asks))
-        return answer_texts(self._searching.collection, asks, most_bytes=self.limits.answer_bytes)
+        return answer_texts(self._searching.collection, asks, max_bytes=self.limits.answer_bytes)
 
     async def remembered(
         self, name: str, make: Callable[[Collection], Any], *, seconds: float = math.inf

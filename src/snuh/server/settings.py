@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from snuh.collection import short_name
 from snuh.errors import InputError
-from snuh.urls import is_remote, shown
+from snuh.urls import is_remote, redact
 
 # Who may read and who may write: tokens that a request brings along.
 
@@ -144,7 +144,7 @@ def named_folders(folders: list[str]) -> dict[str, str]:
         name = short_name(folder)
         if name in named:
             raise InputError(
-                f"{shown(folder)} and {shown(named[name])} would both be called {name!r}: rename one of them"
+                f"{redact(folder)} and {redact(named[name])} are both named {name!r}: rename one of them"
             )
         named[name] = folder if is_remote(folder) else str(Path(folder).resolve())
     return named

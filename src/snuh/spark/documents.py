@@ -91,8 +91,8 @@ def look_at(frame: DataFrame, *, report: Report | None = None) -> Contents:
         raise InputError("the source holds no documents")
     if row.nameless:
         raise InputError(f"{row.nameless} documents have no id: give each one that stays the same")
-    if row.most > 1:
-        raise InputError(f"the id {quote(row.often)} is there {row.most} times: ids must be unique")
+    if row.limit > 1:
+        raise InputError(f"the id {quote(row.often)} is there {row.limit} times: ids must be unique")
     if row.bare is not None:
         raise InputError(f"the document {quote(row.bare)} has no text (null): give it one, or leave it out")
     return Contents(row.documents, f"{int(row.hashes) % 2**64:016x}")

@@ -101,8 +101,8 @@ def _add_from_driver(frame: DataFrame, address: str, total: int, report: Report 
 
 
 def _document(fields: dict[str, Any]) -> Document:
-    identity = fields["id"]
+    doc_id = fields["id"]
     try:
         return to_document(fields, 0, FieldNames())
     except RecordError as error:
-        raise InputError(f"the document {quote(identity)}: {error}") from None
+        raise InputError(f"the document {quote(doc_id)}: {error}") from None

@@ -18,7 +18,7 @@ from snuh.progress import EpochReport, OnProgress, Progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LONGEST_LINE = 65_536
+MAX_LINE = 65_536
 SECONDS_TO_CONNECT, SECONDS_TO_END = 10.0, 10.0
 
 
@@ -88,9 +88,9 @@ class Listener:
     def _take(self, file: BinaryIO) -> None:
         readline = file.readline
         with suppress(OSError, ValueError, TypeError, KeyError):
-            if not hmac.compare_digest(readline(LONGEST_LINE).strip(), self.sender.word.encode()):
+            if not hmac.compare_digest(readline(MAX_LINE).strip(), self.sender.word.encode()):
                 return
-            while text := readline(LONGEST_LINE):
+            while text := readline(MAX_LINE):
                 said = json.loads(text)
                 epoch = said.pop("epoch")
                 progress = Progress(**said, epoch=None if epoch is None else EpochReport(**epoch))

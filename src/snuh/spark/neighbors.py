@@ -35,7 +35,7 @@ Values = Callable[[sparse.csr_matrix], Floats]
 
 GROUP_SIZE = 4_000  # documents, on average
 GROUPS_PER_DOCUMENT, WITHOUT_LSA = 4, 16  # LSA finds its own neighbours better than those by words alone
-SAMPLE_PER_GROUP, LARGEST_SAMPLE = 64, 200_000  # documents that the centres are made of
+SAMPLE_PER_GROUP, MAX_SAMPLE = 64, 200_000  # documents that the centres are made of
 BLOCK = 20_000  # documents sorted, or merged, in one task
 FOUND = "block int, row int, others array<int>, similarity array<float>"
 
@@ -118,8 +118,8 @@ def find_centers(X: sparse.csr_matrix, similarity: Similarity, *, groups: int, s
 
     rng = np.random.default_rng(seed)
     filled = np.flatnonzero(np.diff(X.indptr) > 0)
-    most = min(len(filled), LARGEST_SAMPLE, groups * SAMPLE_PER_GROUP)
-    values = similarity.values(X[np.sort(rng.choice(filled, size=most, replace=False))])
+    limit = min(len(filled), MAX_SAMPLE, groups * SAMPLE_PER_GROUP)
+    values = similarity.values(X[np.sort(rng.choice(filled, size=limit, replace=False))])
     distinct = np.unique(values, axis=0)
     groups = max(1, min(groups, len(distinct)))
     # Splitting the largest each time keeps the groups alike in size.

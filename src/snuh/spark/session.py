@@ -20,7 +20,7 @@ from snuh.errors import InputError, MissingExtraError, SnuhError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-USUAL_MASTER = "local[*]"
+DEFAULT_MASTER = "local[*]"
 LOOPBACK = "127.0.0.1"
 SECONDS_TO_CONNECT = 5.0
 
@@ -52,7 +52,7 @@ def open_session(
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Java, and knows the master
     if not is_submitted:
         _check_java()
-        master = master or USUAL_MASTER
+        master = master or DEFAULT_MASTER
     _check_master(master or "")
     # Executors start what this says, and otherwise any "python3".
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

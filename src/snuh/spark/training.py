@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_LOSSES = 2  # of workers; after that training fails
+MAX_LOSSES = 2  # of workers; after that training fails
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _run(spark: SparkSession, distributor: TorchDistributor, task: Task) -> Trai
 
 def _run_again(run: Callable[[], TrainingResult]) -> TrainingResult:
     """Start again where a worker was lost: Spark repeats single tasks, but not those that need each other."""
-    for _ in range(MOST_LOSSES):
+    for _ in range(MAX_LOSSES):
         try:
             return run()
         except LostWorkerError as error:

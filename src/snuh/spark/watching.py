@@ -44,7 +44,7 @@ def watched(spark: SparkSession, report: Report | None) -> Iterator[None]:
 
 
 def _look(context: SparkContext, group: str, report: Report, over: threading.Event) -> None:
-    tracker, most = context.statusTracker(), 0.0
+    tracker, limit = context.statusTracker(), 0.0
     while not over.wait(SECONDS_BETWEEN_LOOKS):
         jobs = [job for number in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(number))]
         numbers = {stage for job in jobs for stage in job.stageIds}
@@ -52,5 +52,5 @@ def _look(context: SparkContext, group: str, report: Report, over: threading.Eve
         tasks = sum(stage.numTasks for stage in stages)
         if tasks:
             # A later stage adds tasks: what was shown stays. The end is told when the block is over.
-            most = max(most, min(0.99, sum(stage.numCompletedTasks for stage in stages) / tasks))
-            report(most)
+            limit = max(limit, min(0.99, sum(stage.numCompletedTasks for stage in stages) / tasks))
+            report(limit)

@@ -16,7 +16,7 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from snuh._numba import compiled
+from snuh._numba import njit
 
 FADE_MEAN, FADE_SQUARE, TINY = 0.9, 0.999, 1e-8
 PART = 8192  # values that one thread works on at a time
@@ -93,7 +93,7 @@ def _step(value: Flat, gradient: Flat, moments: _Moments, rate: float, scale: fl
     _update(value, gradient, moments.mean, moments.square, *map(value.dtype.type, numbers))
 
 
-@compiled(parallel=True, reorder=True)
+@njit(parallel=True, fastmath=True)
 def _update(  # type: ignore[no-untyped-def]
     value, gradient, mean, square, scale, fade_mean, of_new, fade_square, of_new_square, rate, root, tiny
 ):
@@ -104,7 +104,7 @@ def _update(  # type: ignore[no-untyped-def]
         value[i] -= rate * mean[i] / (np.sqrt(square[i]) * root + tiny)
 
 
-@compiled(parallel=True, reorder=True)
+@njit(parallel=True, fastmath=True)
 def _squares_by_part(gradient):  # type: ignore[no-untyped-def]
     # The parts are not added up here: numba would let each thread add its own.
     sums = np.zeros((len(gradient) + PART - 1) // PART)

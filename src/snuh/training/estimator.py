@@ -67,7 +67,7 @@ def check_neighbors(neighbors: int, docs: int) -> None:
 
 
 HELD_OUT_SHARE = 0.1
-HELD_OUT_MOST = 1_000
+HELD_OUT_MAX = 1_000
 HELD_OUT_FROM = 200  # documents; fewer are all needed for training
 LSA_DIMS = 128
 
@@ -167,7 +167,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "score": result.score.value,
             "alive": result.score.alive,
             "distinct_codes": health.distinct_codes,
-            "ones_share": [round(share, 3) for share in health.ones_share],
+            "ones_share": [round(share, 3) for share in health.ones_fraction],
             "seconds": round(time.perf_counter() - started, 3),
         }
         if data.graphs:
@@ -256,7 +256,7 @@ def hold_out(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr
     if docs < HELD_OUT_FROM:
         return X, X
     order = rng.permutation(docs)
-    held = min(HELD_OUT_MOST, int(docs * HELD_OUT_SHARE))
+    held = min(HELD_OUT_MAX, int(docs * HELD_OUT_SHARE))
     return X[np.sort(order[held:])], X[np.sort(order[:held])]
 
 

@@ -214,7 +214,7 @@ def train(
     return TrainingResult(best.encoder, best.score, stopped, best.decoder, best.epoch + 1, run.history)
 
 
-FEWEST_EPOCHS, MOST_EPOCHS = 12, 200  # where the epochs are not given
+MIN_EPOCHS, MAX_EPOCHS = 12, 200  # where the epochs are not given
 
 
 @dataclass(frozen=True)
@@ -301,4 +301,4 @@ class GradientHasher(HashingEstimator):
         if self.epochs is not None:
             return int(self.epochs)
         steps = math.ceil(docs / self.by_size("batch_size", docs))
-        return int(np.clip(round(self.usual_steps / steps), FEWEST_EPOCHS, MOST_EPOCHS))
+        return int(np.clip(round(self.usual_steps / steps), MIN_EPOCHS, MAX_EPOCHS))

@@ -20,7 +20,7 @@ from numba import prange
 from scipy import sparse
 from torch import Tensor
 
-from snuh._numba import compiled
+from snuh._numba import njit
 from snuh.training.sparse_ops import SparseRows, explain_words, transposed
 
 
@@ -181,7 +181,7 @@ def _hand_over(gradient: Tensor, parameter: Tensor) -> Tensor | None:
     return None
 
 
-@compiled(parallel=True)
+@njit(parallel=True)
 def _multiply(indptr, indices, data, weight, product):  # type: ignore[no-untyped-def]
     """Write rows @ weight into product; four values at a time, so that a line is seldom read and written."""
     for r in prange(product.shape[0]):
@@ -202,7 +202,7 @@ def _multiply(indptr, indices, data, weight, product):  # type: ignore[no-untype
                 line[c] += factor * row[c]
 
 
-@compiled()
+@njit()
 def _sum_by_column(indptr, indices, data, weight, by_rows, sums):  # type: ignore[no-untyped-def]
     """Sum x (w . g) of every value x, with w its column's weights and g its row's gradient."""
     for r in range(by_rows.shape[0]):

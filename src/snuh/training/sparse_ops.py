@@ -16,7 +16,7 @@ from numba import float32, prange
 from numba.extending import overload
 from scipy import sparse
 
-from snuh._numba import compiled
+from snuh._numba import njit
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def transposed(X: sparse.csr_matrix | SparseRows) -> SparseRows:
     return SparseRows(first, rows, values, (X.shape[1], X.shape[0]))
 
 
-@compiled()
+@njit()
 def _take(indptr, indices, data, rows):  # type: ignore[no-untyped-def]
     first = np.zeros(len(rows) + 1, dtype=indptr.dtype)
     for r in range(len(rows)):
@@ -54,7 +54,7 @@ def _take(indptr, indices, data, rows):  # type: ignore[no-untyped-def]
     return first, taken, values
 
 
-@compiled()
+@njit()
 def _transpose(indptr, indices, data, columns):  # type: ignore[no-untyped-def]
     first = np.zeros(columns + 1, dtype=indptr.dtype)
     for p in range(indptr[-1]):
@@ -107,7 +107,7 @@ def _exp(x):  # type: ignore[no-untyped-def]
     return of_single
 
 
-@compiled(reorder=True)
+@njit(fastmath=True)
 def _add(line, bias):  # type: ignore[no-untyped-def]
     """Add the bias, and return the largest; several are compared at once, and so none waits for another."""
     largest = np.full(LANES, line[0] + bias[0])
@@ -123,7 +123,7 @@ def _add(line, bias):  # type: ignore[no-untyped-def]
     return largest.max()
 
 
-@compiled(reorder=True)
+@njit(fastmath=True)
 def _exponentiate(line, most):  # type: ignore[no-untyped-def]
     """Put exp(l - most) in place of l, and return the sum; several sums, for precision and for speed."""
     sums = np.zeros(LANES, dtype=line.dtype)
@@ -139,7 +139,7 @@ def _exponentiate(line, most):  # type: ignore[no-untyped-def]
     return sums.sum()
 
 
-@compiled(parallel=True, reorder=True)
+@njit(parallel=True, fastmath=True)
 def explain_words(logits, bias, first, words, of_present, largest, total):  # type: ignore[no-untyped-def]
     """Sum the logits of the words present, and turn the logits into their gradient, up to a factor.
 

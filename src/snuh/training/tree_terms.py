@@ -17,7 +17,7 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from snuh._numba import compiled
+from snuh._numba import njit
 
 # From where gamma comes, see `tree_objective.Correlation`.
 NO_EDGES, FROM_ENCODER, OPTIMUM, ZERO = range(4)
@@ -100,7 +100,7 @@ class _TreeTerms(torch.autograd.Function):
         return torch.from_numpy(by_outputs), torch.from_numpy(by_outputs.sum(axis=0)), None
 
 
-@compiled()
+@njit()
 def _deviation(x):  # type: ignore[no-untyped-def]
     """Softplus and its derivative."""
     if x > 20.0:
@@ -109,7 +109,7 @@ def _deviation(x):  # type: ignore[no-untyped-def]
     return math.log1p(e), e / (1.0 + e)
 
 
-@compiled(parallel=True)
+@njit(parallel=True)
 def _terms(  # type: ignore[no-untyped-def]
     outputs, bias, weight, prior, noise, own, tau, correlation, z, by_z, by_nodes, by_edges, sums
 ):
@@ -175,7 +175,7 @@ def _terms(  # type: ignore[no-untyped-def]
         sums[i, 1] = w * (edges - 0.5 * math.log(rests))
 
 
-@compiled()
+@njit()
 def _weigh(z, nodes, edges, own, by_z, by_nodes, by_edges, by_outputs):  # type: ignore[no-untyped-def]
     """Add up the derivatives by the outputs, each times the gradient of its term."""
     docs, width = by_nodes.shape

@@ -16,7 +16,7 @@ from snuh.training.estimator import check_neighbors
 from snuh.training.gradient import Start
 from snuh.training.spectral import spectral_bits
 
-MOST_BITS = 64  # of the simpler code
+MAX_BITS = 64  # of the simpler code
 DOCS_PER_BIT = 10  # a small corpus has few vectors that say something
 GRAPH_NEIGHBORS = 25  # of a document in its graph
 
@@ -27,7 +27,7 @@ def weak_neighbors(start: Start, *, k: int) -> tuple[npt.NDArray[np.int64], npt.
     check_neighbors(k, X.shape[0])  # some documents are held out
     bits = spectral_bits(
         X,
-        bits=8 * max(1, min(MOST_BITS, X.shape[0] // DOCS_PER_BIT) // 8),
+        bits=8 * max(1, min(MAX_BITS, X.shape[0] // DOCS_PER_BIT) // 8),
         neighbors=min(GRAPH_NEIGHBORS, X.shape[0] - 1),
         rng=start.rng,
         on_progress=stage_callback(start.on_progress, "graph"),

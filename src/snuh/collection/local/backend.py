@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Backend, NewDocument, Place, Put, even_places
+from snuh.collection.backend import Backend, Match, NewDocument, Put, evenly_spaced
 from snuh.collection.local.code_table import CODES_FILE, CodeTable
 from snuh.collection.local.folder import (
     check_collection,
-    check_free_folder,
     drop_other_models,
+    ensure_folder_absent,
     keep_model,
     load_model,
     making_folder,
 )
 from snuh.collection.local.store import STORE_FILE, State, Store, Write
-from snuh.collection.results import Added, CodeRows, Fast
+from snuh.collection.results import Added, CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, ModelError, SnuhError
@@ -50,7 +50,7 @@ def rehash(
         start, end = write.number, write.state.next_seq
     started = store.token_of(start)
     last = 0
-    while batch := store.documents(after=last, most=BATCH_DOCUMENTS):
+    while batch := store.documents(after=last, limit=BATCH_DOCUMENTS):
         with store.writing() as write:
             _check_turn(write, token)
             _put(write, batch, model)
@@ -67,7 +67,7 @@ def rehash(
         for first in range(0, len(changed), BATCH_DOCUMENTS):
             documents = store.documents_of(changed[first : first + BATCH_DOCUMENTS])
             _put(write, sorted(documents.items(), key=lambda item: item[0]), model)
-        while batch := store.documents(after=last, most=BATCH_DOCUMENTS):
+        while batch := store.documents(after=last, limit=BATCH_DOCUMENTS):
             _put(write, batch, model)
             last = batch[-1][0]
         try:
@@ -121,7 +121,7 @@ class LocalBackend(Store):
                 self._mine.state = before
             self._save(state)
 
-    def settle(self) -> None:
+    def warm_cache(self) -> None:
         """Read what was written, so that the code file is there for the next process that opens it."""
         try:
             with self.reading():
@@ -140,15 +140,21 @@ class LocalBackend(Store):
     # Codes
 
     def find(
-        self, queries: NDArray[np.uint8], *, k: int, radius: int | None, where: Filter | None, fast: bool
-    ) -> list[list[Place]]:
+        self,
+        queries: NDArray[np.uint8],
+        *,
+        k: int,
+        radius: int | None,
+        where: Filter | None,
+        approximate: bool,
+    ) -> list[list[Match]]:
         """Scan the codes, or the lists of them that are near."""
         table = self._table()
         masks = None
         if where is not None:
             masks = table.masks(str(where), lambda: self.seqs_where(where))
-        lists = table.lists() if fast else None
-        if fast and lists is None:
+        lists = table.lists() if approximate else None
+        if approximate and lists is None:
             logger.warning('all codes are read, there are no lists: make them with "snuh index"')
         return table.scan(queries, k=k, radius=radius, masks=masks, lists=lists)
 
@@ -156,24 +162,24 @@ class LocalBackend(Store):
         """Return the codes that these documents have, by seq."""
         return self._table().codes_of(seqs)
 
-    def sample_codes(self, most: int) -> CodeRows:
+    def sample_codes(self, limit: int) -> CodeRows:
         """Return codes evenly from all over the collection."""
         rows = self._table().rows()
-        places = even_places(len(rows.seqs), most)
+        places = evenly_spaced(len(rows.seqs), limit)
         return CodeRows(rows.seqs[places], rows.codes[places])
 
     def searchable(self) -> int:
         """Return the number of documents that have a code."""
         return len(self._table())
 
-    def make_fast(self, *, k: int, recall: float) -> Fast:
+    def build_index(self, *, k: int, recall: float) -> IndexInfo:
         """Cluster the codes, and read as many lists as the recall at k needs."""
         with self.reading():
             table = self._table()
             table.save()
-            return table.make_lists(k=k, recall=recall).facts()
+            return table.build_index(k=k, recall=recall).facts()
 
-    def fast(self) -> Fast | None:
+    def index_info(self) -> IndexInfo | None:
         """Tell of the lists."""
         lists = self._table().lists()
         return None if lists is None else lists.facts()
@@ -233,9 +239,9 @@ def creating(address: str, model: Model) -> Iterator[Put]:
         yield put
 
 
-def check_free(address: str) -> None:
+def ensure_absent(address: str) -> None:
     """Raise InputError unless a collection can be made in a folder: absent, or empty."""
-    check_free_folder(Path(address))
+    ensure_folder_absent(Path(address))
 
 
 def is_collection(address: str) -> bool:

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Place
+from snuh.collection.backend import Match
 from snuh.collection.local.ivf_file import (
     LISTS_FILE,
-    FastLists,
-    make_lists,
+    IVFSnapshot,
+    build_index,
     move_lists,
     read_lists,
     write_lists,
@@ -114,9 +114,9 @@ def _pieces(parts: list[CodeRows]) -> Iterator[NDArray[np.generic]]:
         yield np.ascontiguousarray(part.codes)
 
 
-FEWEST_CHANGES, CHANGED_SHARE = 20_000, 0.05  # from which the file is written anew
+MIN_CHANGES, CHANGED_FRACTION = 20_000, 0.05  # from which the file is written anew
 REMEMBERED_MASKS = 4
-MOST_WRITES = 50_000  # half of what the store remembers
+MAX_WRITES = 50_000  # half of what the store remembers
 
 
 class Masks(NamedTuple):
@@ -145,7 +145,7 @@ class CodeTable:
         self.base = base
         self.alive: NDArray[np.bool_] | None = None  # which of the base are still there; None: all
         self.tail = CodeRows(base.seqs[:0], base.codes[:0])
-        self._lists: FastLists | None = None
+        self._lists: IVFSnapshot | None = None
         self._masks: dict[str, Masks] = {}
 
     def __len__(self) -> int:
@@ -197,11 +197,11 @@ class CodeTable:
         """Whether the code file is so far behind that opening the collection takes long."""
         if self.stamp is None or self.stamp == self._file_stamp:
             return False
-        if self._file_stamp is None or self.stamp.write - self._file_stamp.write > MOST_WRITES:
+        if self._file_stamp is None or self.stamp.write - self._file_stamp.write > MAX_WRITES:
             return True
         gone = 0 if self.alive is None else len(self.alive) - int(np.count_nonzero(self.alive))
         changes = gone + len(self.tail.seqs)
-        return changes > max(FEWEST_CHANGES, CHANGED_SHARE * len(self.base.seqs))
+        return changes > max(MIN_CHANGES, CHANGED_FRACTION * len(self.base.seqs))
 
     def _follow_lists(self, store: Store, state: State) -> None:
         """Let go of lists that another process has made anew, and take up the code file they are for."""
@@ -239,19 +239,19 @@ class CodeTable:
 
     # Fast searches
 
-    def lists(self) -> FastLists | None:
+    def lists(self) -> IVFSnapshot | None:
         """Return the lists of the base; None where none were made for it."""
         if self._lists is None and self._file_stamp is not None:
             self._lists = read_lists(self.path.with_name(LISTS_FILE), token=self._file_stamp.token)
         return self._lists
 
-    def make_lists(self, *, k: int, recall: float) -> FastLists:
+    def build_index(self, *, k: int, recall: float) -> IVFSnapshot:
         """Make lists of the base, in the place of older ones."""
-        lists = make_lists(self.base.codes, k=k, recall=recall)
+        lists = build_index(self.base.codes, k=k, recall=recall)
         self._keep_lists(lists)
         return lists
 
-    def _keep_lists(self, lists: FastLists) -> None:
+    def _keep_lists(self, lists: IVFSnapshot) -> None:
         if self._file_stamp is None:
             raise InputError("a table without a code file has no place for lists: call save first")
         self._lists = lists
@@ -309,8 +309,8 @@ class CodeTable:
         k: int,
         radius: int | None = None,
         masks: Masks | None = None,
-        lists: FastLists | None = None,
-    ) -> list[list[Place]]:
+        lists: IVFSnapshot | None = None,
+    ) -> list[list[Match]]:
         """Return the nearest documents of each query (queries, bytes), ordered by (distance, seq).
 
         Args:
@@ -320,24 +320,24 @@ class CodeTable:
             masks: which documents to look at; all by default.
             lists: the lists to look into, where not all codes are to be read.
         """
-        found: list[list[Place]] = [[] for _ in queries]
+        found: list[list[Match]] = [[] for _ in queries]
         masks = masks or Masks(self.alive, None)
         for part, mask in ((self.base, masks.base), (self.tail, masks.tail)):
             if not len(part.seqs):  # as the tail is most of the time
                 continue
             if lists is not None and part is self.base:
                 look, probes = lists.clusters.search, lists.probes
-                centres = scan_many(queries, lists.clusters.centres, k=probes)
+                centroids = scan_many(queries, lists.clusters.centroids, k=probes)
                 answers = [
                     look(
                         query, part.codes, k=k, probes=probes, allowed=mask, radius=radius, nearest=near.rows
                     )
-                    for query, near in zip(queries, centres, strict=True)
+                    for query, near in zip(queries, centroids, strict=True)
                 ]
             else:
                 answers = scan_many(queries, part.codes, k=k, allowed=mask, radius=radius)
             for places, hits in zip(found, answers, strict=True):
-                places += map(Place, hits.distances.tolist(), part.seqs[hits.rows].tolist())
+                places += map(Match, hits.distances.tolist(), part.seqs[hits.rows].tolist())
         return [sorted(places)[:k] for places in found]
 
 

@@ -43,7 +43,7 @@ def check_collection(folder: Path) -> None:
         raise CollectionError(f"{folder} has format {version}, this snuh reads {VERSION}: update snuh")
 
 
-def check_free_folder(folder: Path) -> None:
+def ensure_folder_absent(folder: Path) -> None:
     """Raise InputError unless a collection can be made at `folder`: absent, or empty."""
     if is_collection_folder(folder):
         raise InputError(
@@ -66,7 +66,7 @@ def making_folder(folder: Path, model: Model) -> Iterator[Path]:
 
     Where there is no folder yet, it is made beside its place and moved there.
     """
-    check_free_folder(folder)
+    ensure_folder_absent(folder)
     check_takes_texts(model)
     target = folder.resolve()
     with reporting_as_input_error(folder):

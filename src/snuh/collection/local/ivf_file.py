@@ -15,41 +15,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.results import CodeRows, Fast
+from snuh.collection.results import CodeRows, IndexInfo
 from snuh.errors import InputError
-from snuh.index.ivf import Clusters, choose_probes, nearest_centres
+from snuh.index.ivf import IVF, choose_probes, nearest_centroids
 from snuh.io import atomic_write, load_arrays, save_arrays
 
 LISTS_FILE = "lists.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
-class FastLists:
+class IVFSnapshot:
     """Clusters of the base of a table, and what was measured on them."""
 
-    clusters: Clusters
+    clusters: IVF
     probes: int  # lists that a search reads
     k: int  # for which the recall was measured
     recall: float  # share of the exact answer found
     documents: int  # there were then
 
-    def facts(self) -> Fast:
+    def facts(self) -> IndexInfo:
         """Return what is worth telling of them."""
-        count = len(self.clusters.centres)
+        count = len(self.clusters.centroids)
         words = f"{self.probes:,} of {count:,} lists are read"
-        return Fast({"lists": count, "read": self.probes}, words, self.k, self.recall, self.documents)
+        return IndexInfo({"lists": count, "read": self.probes}, words, self.k, self.recall, self.documents)
 
 
-def make_lists(codes: NDArray[np.uint8], *, k: int, recall: float) -> FastLists:
+def build_index(codes: NDArray[np.uint8], *, k: int, recall: float) -> IVFSnapshot:
     """Cluster codes and choose how many lists to read for the wanted recall at k."""
-    clusters = Clusters.build(codes)
+    clusters = IVF.build(codes)
     probes, reached = choose_probes(clusters, codes, k=k, wanted=recall)
-    return FastLists(clusters, probes, k, reached, len(codes))
+    return IVFSnapshot(clusters, probes, k, reached, len(codes))
 
 
 def move_lists(
-    lists: FastLists, old_seqs: NDArray[np.int64], alive: NDArray[np.bool_] | None, new: CodeRows
-) -> FastLists:
+    lists: IVFSnapshot, old_seqs: NDArray[np.int64], alive: NDArray[np.bool_] | None, new: CodeRows
+) -> IVFSnapshot:
     """Let lists follow their documents into a new code file; those that are new go to their nearest centre.
 
     Args:
@@ -60,14 +60,14 @@ def move_lists(
     """
     clusters = lists.clusters
     stayed = slice(None) if alive is None else alive
-    owners = np.full(len(new.seqs), -1, dtype=np.int32)
-    owners[np.searchsorted(new.seqs, old_seqs[stayed])] = clusters.owners()[stayed]
-    arrived = np.flatnonzero(owners < 0)
-    owners[arrived] = nearest_centres(new.codes[arrived], clusters.centres)
-    return replace(lists, clusters=Clusters.of_owners(clusters.centres, owners))
+    assignments = np.full(len(new.seqs), -1, dtype=np.int32)
+    assignments[np.searchsorted(new.seqs, old_seqs[stayed])] = clusters.assignments()[stayed]
+    arrived = np.flatnonzero(assignments < 0)
+    assignments[arrived] = nearest_centroids(new.codes[arrived], clusters.centroids)
+    return replace(lists, clusters=IVF.from_assignments(clusters.centroids, assignments))
 
 
-def write_lists(path: Path, lists: FastLists, *, token: str) -> None:
+def write_lists(path: Path, lists: IVFSnapshot, *, token: str) -> None:
     """Save lists for the code file with this token."""
     facts = np.array([lists.probes, lists.k, lists.documents], dtype=np.int64)
     arrays = {**lists.clusters.arrays(), "facts": facts, "recall": np.array([lists.recall])}
@@ -77,7 +77,7 @@ def write_lists(path: Path, lists: FastLists, *, token: str) -> None:
         save_arrays(beside, arrays)
 
 
-def read_lists(path: Path, *, token: str) -> FastLists | None:
+def read_lists(path: Path, *, token: str) -> IVFSnapshot | None:
     """Load the lists of the code file with this token; None where there are none, or they are damaged."""
     if not path.exists():
         return None
@@ -87,7 +87,7 @@ def read_lists(path: Path, *, token: str) -> FastLists | None:
         if checksum != _checksum_of_arrays(arrays) or bytes(arrays["token"]).decode() != token:
             return None
         probes, k, documents = arrays["facts"].tolist()
-        return FastLists(Clusters.from_arrays(arrays), probes, k, float(arrays["recall"][0]), documents)
+        return IVFSnapshot(IVF.from_arrays(arrays), probes, k, float(arrays["recall"][0]), documents)
     except (InputError, KeyError, IndexError, TypeError, ValueError):
         return None
 

@@ -25,9 +25,9 @@ from snuh.filters import Filter, SqlColumns, to_sql
 STORE_FILE = "store.sqlite"
 REMEMBERED_WRITES = 100_000
 BATCH_ROWS = 50_000
-MOST_VALUES = 1_000  # bound to one statement
-MOST_CHANGES = 1_000_000  # remembered
-LARGEST_SEQ = 2**63 - 1
+MAX_VALUES = 1_000  # bound to one statement
+MAX_CHANGES = 1_000_000  # remembered
+MAX_SEQ = 2**63 - 1
 COLUMNS = SqlColumns(id="d.id", split="d.split", labels="d.labels", metadata="d.metadata")
 
 
@@ -139,14 +139,14 @@ class Store:
             return {row[0]: _document(row) for row in connection.execute(query, (wanted,))}
 
     def documents(
-        self, *, after: int = 0, before: int | None = None, most: int, where: Filter | None = None
+        self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
         """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
         condition, values = _condition(where)
         query = f"{_DOCUMENTS} WHERE d.seq > ? AND d.seq < ? AND ({condition}) ORDER BY d.seq LIMIT ?"
-        end = LARGEST_SEQ if before is None else before
+        end = MAX_SEQ if before is None else before
         with self._connection.reading() as connection:
-            rows = connection.execute(query, (after, end, *values, most))
+            rows = connection.execute(query, (after, end, *values, limit))
             return [(row[0], _document(row)) for row in rows]
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
@@ -156,34 +156,34 @@ class Store:
         with self._connection.reading() as connection:
             return _integers(connection.execute(query, values))
 
-    def seq_of(self, identity: str) -> int | None:
+    def seq_of(self, doc_id: str) -> int | None:
         """Return the seq of an id."""
-        if not is_storable(identity):
+        if not is_storable(doc_id):
             return None
         with self._connection.reading() as connection:
-            row = connection.execute("SELECT seq FROM documents WHERE id = ?", (identity,)).fetchone()
+            row = connection.execute("SELECT seq FROM documents WHERE id = ?", (doc_id,)).fetchone()
         return None if row is None else int(row[0])
 
-    def fields(self, *, most: int) -> list[str]:
+    def fields(self, *, limit: int) -> list[str]:
         """Return names that the documents' metadata have had."""
         query = "SELECT name FROM fields ORDER BY name LIMIT ?"
         with self._connection.reading() as connection:
-            return [name for (name,) in connection.execute(query, (most,))]
+            return [name for (name,) in connection.execute(query, (limit,))]
 
     def has_field(self, name: str) -> bool:
         """Tell whether some document's metadata have had this name."""
         return bool(self._value("SELECT EXISTS (SELECT 1 FROM fields WHERE name = ?)", (name,)))
 
-    def ids_near(self, identity: str, *, most: int) -> list[str]:
+    def ids_near(self, doc_id: str, *, limit: int) -> list[str]:
         """Return the ids that come before and after one in the order of ids, for a suggestion."""
-        if not is_storable(identity):
+        if not is_storable(doc_id):
             return []
         queries = (
             "SELECT id FROM documents WHERE id >= ? ORDER BY id LIMIT ?",
             "SELECT id FROM documents WHERE id < ? ORDER BY id DESC LIMIT ?",
         )
         with self._connection.reading() as connection:
-            found = [connection.execute(query, (identity, most)).fetchall() for query in queries]
+            found = [connection.execute(query, (doc_id, limit)).fetchall() for query in queries]
         return [name for part in found for (name,) in part]
 
     def _value(self, query: str, values: Sequence[Any] = ()) -> Any:
@@ -223,16 +223,16 @@ class Write:
     def put(self, new: Sequence[NewDocument]) -> Added:
         """Insert documents, or replace those with the same id where they are."""
         wanted = by_id(new, bits=self.state.bits)
-        columns = {identity: to_columns(one.document) for identity, one in wanted.items()}
+        columns = {doc_id: to_columns(one.document) for doc_id, one in wanted.items()}
         known = self._seqs_of(list(wanted))
         documents, codes, gone = [], [], []
-        for identity, one in wanted.items():
-            seq = known.get(identity)
+        for doc_id, one in wanted.items():
+            seq = known.get(doc_id)
             if seq is None:
                 seq, self._next_seq = self._next_seq, self._next_seq + 1
             elif one.code is None:
                 gone.append((seq,))
-            documents.append((seq, *columns[identity]))
+            documents.append((seq, *columns[doc_id]))
             if one.code is not None:
                 codes.append((seq, one.code))
         self._connection.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", documents)
@@ -246,8 +246,8 @@ class Write:
 
     def _seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
         known: dict[str, int] = {}
-        for start in range(0, len(ids), MOST_VALUES):
-            part = ids[start : start + MOST_VALUES]
+        for start in range(0, len(ids), MAX_VALUES):
+            part = ids[start : start + MAX_VALUES]
             query = f"SELECT id, seq FROM documents WHERE id IN ({', '.join('?' * len(part))})"
             known.update(self._connection.execute(query, part).fetchall())
         return known
@@ -303,10 +303,10 @@ class Write:
 
     def _has_too_many_changes(self) -> bool:
         """Whether reading all codes anew is less work than keeping track; looked at now and then."""
-        if len(self._changed) <= MOST_CHANGES and self.number % 64:
+        if len(self._changed) <= MAX_CHANGES and self.number % 64:
             return False
         (count,) = self._connection.execute("SELECT COUNT(*) FROM changes").fetchone()
-        return bool(count > MOST_CHANGES)
+        return bool(count > MAX_CHANGES)
 
 
 _DOCUMENTS = "SELECT d.seq, d.id, d.split, d.labels, d.metadata, d.text FROM documents d"

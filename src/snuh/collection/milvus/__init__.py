@@ -23,10 +23,10 @@ def creating(address: str, model: Model) -> AbstractContextManager[backend.Put]:
     return making.creating(site_of(address), model)
 
 
-def check_free(address: str) -> None:
+def ensure_absent(address: str) -> None:
     """Raise InputError where something on the server has the name."""
     with closing(Connection(site_of(address))) as connection:
-        making.check_free(connection)
+        making.ensure_absent(connection)
 
 
 def is_collection(address: str) -> bool:

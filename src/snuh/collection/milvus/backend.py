@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import LostConnectionError, Place, State, even_places, is_storable
-from snuh.collection.milvus.connection import Connection
-from snuh.collection.milvus.entities import DOCUMENT, field_key, key_of
-from snuh.collection.milvus.expressions import condition_of
-from snuh.collection.milvus.facts import Facts, read_facts
-from snuh.collection.milvus.fast import (
-    FEWEST_INDEXED,
+from snuh.collection.backend import LostConnectionError, Match, State, evenly_spaced, is_storable
+from snuh.collection.milvus.approximate import (
+    MIN_INDEXED,
     QUERIES,
     measured,
-    read_fast,
+    read_index_info,
     unmeasured,
     wait_for_index,
     write_fast,
 )
+from snuh.collection.milvus.connection import Connection
+from snuh.collection.milvus.entities import DOCUMENT, field_key, key_of
+from snuh.collection.milvus.expressions import condition_of
+from snuh.collection.milvus.facts import Facts, read_facts
 from snuh.collection.milvus.finding import ALL_LISTS, LISTED, Found, Seek, allowed
 from snuh.collection.milvus.models import read_model
 from snuh.collection.milvus.rehash import rehash
@@ -35,7 +35,7 @@ from snuh.collection.milvus.rows import HAS_CODE, IS_DOCUMENT, Rows, code_of
 from snuh.collection.milvus.site import Site
 from snuh.collection.milvus.turn import HeldTurn, read_turn, taking_turn
 from snuh.collection.milvus.writing import MilvusWrite
-from snuh.collection.results import CodeRows, Fast
+from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.errors import CollectionError, ModelError
 from snuh.filters import Filter
@@ -43,10 +43,10 @@ from snuh.model import Model
 
 logger = logging.getLogger(__name__)
 
-MOST_REMEMBERED = 2_000  # documents that a search reads along with their places
-MOST_ATTEMPTS = 5
+MAX_REMEMBERED = 2_000  # documents that a search reads along with their places
+MAX_ATTEMPTS = 5
 PLAIN_START = re.compile(r"[A-Za-z0-9 .:/_-]+")  # needs no quoting
-MOST_LISTED = 200_000  # seqs, of a sample that is exactly even
+MAX_LISTED = 200_000  # seqs, of a sample that is exactly even
 SIZE_SAMPLE = 1_000
 
 
@@ -134,7 +134,7 @@ class MilvusBackend:
         finally:
             self._lock.release()
 
-    def settle(self) -> None:
+    def warm_cache(self) -> None:
         """Milvus seals and indexes what has come on its own."""
 
     # The model
@@ -158,12 +158,12 @@ class MilvusBackend:
         with self._reading() as here:
             return here.rows.count(IS_DOCUMENT)
 
-    def seq_of(self, identity: str) -> int | None:
+    def seq_of(self, doc_id: str) -> int | None:
         """Return the seq of an id."""
-        if not is_storable(identity):
+        if not is_storable(doc_id):
             return None
         with self._reading() as here:
-            for row, document in here.rows.documents([{"key": key_of(identity), "size": 0}]):
+            for row, document in here.rows.documents([{"key": key_of(doc_id), "size": 0}]):
                 seq = int(row["seq"])
                 here.known[seq] = (row, document)
                 return seq
@@ -181,7 +181,7 @@ class MilvusBackend:
                 raise self._deleted() from error
 
     def documents(
-        self, *, after: int = 0, before: int | None = None, most: int, where: Filter | None = None
+        self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
         """Return up to `most` documents with their seqs, in order, from between `after` and `before`.
 
@@ -191,14 +191,14 @@ class MilvusBackend:
         with self._reading() as here:
             here.known.clear()
             end = here.state.next_seq if before is None else min(before, here.state.next_seq)
-            for listed in self._listed(here, where, after=after, before=end, size=most):
-                wanted = listed[: most - len(found)]
+            for listed in self._listed(here, where, after=after, before=end, size=limit):
+                wanted = listed[: limit - len(found)]
                 for row, document in here.rows.documents(wanted):
                     seq = int(row["seq"])
                     found.append((seq, document))
-                    if most <= MOST_REMEMBERED:
+                    if limit <= MAX_REMEMBERED:
                         here.known[seq] = (row, document)
-                if len(found) >= most:
+                if len(found) >= limit:
                     break
         return found
 
@@ -222,10 +222,10 @@ class MilvusBackend:
                 lets = allowed(here.rows, where, listed)
                 yield [row for row in listed if row["key"] in lets]
 
-    def fields(self, *, most: int) -> list[str]:
+    def fields(self, *, limit: int) -> list[str]:
         """Return names that the documents' metadata have had, in order."""
         with self._reading() as here:
-            return here.rows.field_names()[:most]
+            return here.rows.field_names()[:limit]
 
     def has_field(self, name: str) -> bool:
         """Tell whether some document's metadata have had this name."""
@@ -237,15 +237,15 @@ class MilvusBackend:
         self._known_fields.add(name)
         return True
 
-    def ids_near(self, identity: str, *, most: int) -> list[str]:
+    def ids_near(self, doc_id: str, *, limit: int) -> list[str]:
         """Return ids that begin as one does, for a suggestion."""
         with self._reading() as here:
-            for length in (len(identity) - 1, len(identity) // 2, 1):
-                start = identity[: max(1, length)]
+            for length in (len(doc_id) - 1, len(doc_id) // 2, 1):
+                start = doc_id[: max(1, length)]
                 if not PLAIN_START.fullmatch(start):
                     return []
                 rows = here.rows.query(
-                    f'{IS_DOCUMENT} and about["id"] like "{start}%"', ["about"], limit=most
+                    f'{IS_DOCUMENT} and about["id"] like "{start}%"', ["about"], limit=limit
                 )
                 if rows:
                     return [row["about"]["id"] for row in rows]
@@ -254,29 +254,35 @@ class MilvusBackend:
     # Codes
 
     def find(
-        self, queries: NDArray[np.uint8], *, k: int, radius: int | None, where: Filter | None, fast: bool
-    ) -> list[list[Place]]:
+        self,
+        queries: NDArray[np.uint8],
+        *,
+        k: int,
+        radius: int | None,
+        where: Filter | None,
+        approximate: bool,
+    ) -> list[list[Match]]:
         """Return the nearest documents; within a block of reading they are read as well, to stay together."""
         with self._reading() as here:
-            probes = self._probes(here) if fast else ALL_LISTS
-            for _ in range(MOST_ATTEMPTS):
+            probes = self._probes(here) if approximate else ALL_LISTS
+            for _ in range(MAX_ATTEMPTS):
                 seek = Seek(here.rows, k, radius, where, probes, here.state.next_seq)
                 found = seek.nearest(queries)
                 if self._read_along(here, queries, found):
-                    return [[Place(one.distance, one.seq) for one in some] for some in found]
+                    return [[Match(one.distance, one.seq) for one in some] for some in found]
                 here.rows.see_newest()
         raise CollectionError(f"{self.name}: its documents change faster than they are read: try again")
 
     def _probes(self, here: Reading) -> int:
-        if (fast := read_fast(here.rows)) is not None:
-            return fast.settings["read"]
+        if (approximate := read_index_info(here.rows)) is not None:
+            return approximate.settings["read"]
         logger.warning('all codes are read, the index was not measured: do it with "snuh index"')
         return ALL_LISTS
 
     def _read_along(self, here: Reading, queries: NDArray[np.uint8], found: list[list[Found]]) -> bool:
         """Read the documents found, where they are few, and tell whether they still are as they were."""
         listed = {one.key: {"key": one.key, "size": one.size} for some in found for one in some}
-        if len(listed) > MOST_REMEMBERED:
+        if len(listed) > MAX_REMEMBERED:
             return True
         here.known.clear()
         self._remember(here, list(listed.values()))
@@ -303,16 +309,16 @@ class MilvusBackend:
     def _deleted(self) -> LostConnectionError:
         return LostConnectionError(f"{self.name}: a document was deleted while it was read: try again")
 
-    def sample_codes(self, most: int) -> CodeRows:
+    def sample_codes(self, limit: int) -> CodeRows:
         """Return codes evenly from all over the collection; of a large one evenly by seq, gone or not."""
         with self._reading() as here:
             end = here.state.next_seq
-            if end > MOST_LISTED:
-                seqs = even_places(end - 1, most) + 1
+            if end > MAX_LISTED:
+                seqs = evenly_spaced(end - 1, limit) + 1
             else:
                 windows = here.rows.windows(HAS_CODE, [], after=0, before=end)
                 listed = np.array([row["seq"] for rows in windows for row in rows], dtype=np.int64)
-                seqs = listed[even_places(len(listed), most)]
+                seqs = listed[evenly_spaced(len(listed), limit)]
             return here.rows.code_rows(here.rows.by_seqs(seqs.tolist(), ["code"], condition=HAS_CODE))
 
     def searchable(self) -> int:
@@ -320,7 +326,7 @@ class MilvusBackend:
         with self._reading() as here:
             return here.rows.count(HAS_CODE)
 
-    def make_fast(self, *, k: int, recall: float) -> Fast:
+    def build_index(self, *, k: int, recall: float) -> IndexInfo:
         """Wait for the index of Milvus, and measure how many of its lists must be read."""
         with self._reading() as here:
 
@@ -328,27 +334,27 @@ class MilvusBackend:
                 return Seek(here.rows, k, None, None, probes, here.state.next_seq).nearest(queries)
 
             facts, documents = here.rows.facts, self.searchable()
-            if documents < FEWEST_INDEXED:
-                fast = unmeasured(k=k, documents=documents)
+            if documents < MIN_INDEXED:
+                approximate = unmeasured(k=k, documents=documents)
             else:
                 wait_for_index(here.rows)
                 codes = self.sample_codes(QUERIES).codes
-                fast = measured(codes, find, k=k, recall=recall, documents=documents)
+                approximate = measured(codes, find, k=k, recall=recall, documents=documents)
         with self._taking_turn() as held:
             if read_facts(self._connection) != facts:
                 raise CollectionError(f"{self.name} has changed its model meanwhile: do it again")
-            write_fast(Rows(self._connection, facts), fast, write=held.turn.writes)
-        return fast
+            write_fast(Rows(self._connection, facts), approximate, write=held.turn.writes)
+        return approximate
 
-    def fast(self) -> Fast | None:
+    def index_info(self) -> IndexInfo | None:
         """Tell what was measured of the index."""
         with self._reading() as here:
-            return read_fast(here.rows)
+            return read_index_info(here.rows)
 
     def sizes(self) -> tuple[int, int]:
         """Return the bytes of the documents, taken from a sample, and those of the codes."""
         with self._reading() as here:
-            seqs = even_places(max(0, here.state.next_seq - 1), SIZE_SAMPLE) + 1
+            seqs = evenly_spaced(max(0, here.state.next_seq - 1), SIZE_SAMPLE) + 1
             rows = here.rows.by_seqs(seqs.tolist(), ["size"], condition=IS_DOCUMENT)
             mean = sum(int(row["size"]) for row in rows) / max(1, len(rows))
             return round(mean * self.count()), self.searchable() * here.rows.facts.width

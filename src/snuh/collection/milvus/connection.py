@@ -24,9 +24,9 @@ logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
 
 CONNECT_SECONDS, REQUEST_SECONDS = 10.0, 30.0
 PATIENCE_SECONDS = 90.0  # Milvus takes more than 30 to find itself again after it was killed
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 0.3
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 0.3
 OLDEST_VERSION = (2, 3)
-MOST_CAUSES, LONGEST_SAID = 4, 300
+MAX_CAUSES, MAX_SAID = 4, 300
 
 NOT_FOUND = 100  # Milvus's number for a collection that is not there
 NOT_READY = re.compile(  # what a server says that has just started, or moves data between its nodes
@@ -110,7 +110,7 @@ class Connection:
                     if time.monotonic() + pause > end or not _is_passing(error):
                         raise
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
     # Collections
 
@@ -264,14 +264,14 @@ def _text(error: Exception) -> str:
     """Return what the server said, in one line of a bounded length."""
     parts: list[str] = []
     cause: BaseException | None = error
-    while cause is not None and len(parts) < MOST_CAUSES:  # a failed connection has its reason in its cause
+    while cause is not None and len(parts) < MAX_CAUSES:  # a failed connection has its reason in its cause
         if isinstance(cause, grpc.RpcError):
             parts.append(f"{cause.code()} {cause.details()}")
         else:
             parts.append(str(getattr(cause, "message", cause)))
         cause = cause.__cause__
     line = " ".join(" ".join(dict.fromkeys(parts)).split())
-    return line if len(line) <= LONGEST_SAID else f"{line[:LONGEST_SAID]}..."
+    return line if len(line) <= MAX_SAID else f"{line[:MAX_SAID]}..."
 
 
 def _is_passing(error: Exception) -> bool:

@@ -30,8 +30,8 @@ from snuh.filters.tree import ID, LABELS, SPLIT
 
 DOCUMENT, WITHOUT_CODE, PIECE, FIELD, FACT = range(5)
 MODEL_KEY = "model"  # of the list of the model's files, which is always there
-LONGEST_TEXT, LONGEST_ABOUT = 65_535, 60_000  # bytes that Milvus takes are 65,535 and 65,536
-PIECE_CHARACTERS = LONGEST_TEXT // 4
+MAX_TEXT, MAX_ABOUT = 65_535, 60_000  # bytes that Milvus takes are 65,535 and 65,536
+PIECE_CHARACTERS = MAX_TEXT // 4
 LONG_NUMBER = re.compile(r"\d{19}")  # may be beyond 64 bits, which its client reads as a float
 
 TYPES = {
@@ -51,7 +51,7 @@ def schema(bits: int) -> list[dict[str, Any]]:
     """Return the fields as Milvus is told of them."""
     more: dict[str, dict[str, Any]] = {
         "key": {"is_primary": True, "max_length": 200},
-        "text": {"max_length": LONGEST_TEXT},
+        "text": {"max_length": MAX_TEXT},
         "code": {"dim": bits},
     }
     return [{"field_name": name, "datatype": kind, **more.get(name, {})} for name, kind in TYPES.items()]
@@ -87,9 +87,9 @@ def to_columns_of(rows: Sequence[Row], *, width: int) -> dict[str, list[Any]]:
 # Documents
 
 
-def key_of(identity: str) -> str:
+def key_of(doc_id: str) -> str:
     """Return the key of a document."""
-    return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(doc_id.encode(), digest_size=16).hexdigest()
 
 
 def rows_of(new: NewDocument, *, seq: int, write: int) -> list[Row]:
@@ -97,7 +97,7 @@ def rows_of(new: NewDocument, *, seq: int, write: int) -> list[Row]:
     columns = to_columns(new.document)
     about = _about(columns)
     key, kind = key_of(columns.id), WITHOUT_CODE if new.code is None else DOCUMENT
-    fits = len(about.encode()) <= LONGEST_ABOUT and len(columns.text.encode()) <= LONGEST_TEXT
+    fits = len(about.encode()) <= MAX_ABOUT and len(columns.text.encode()) <= MAX_TEXT
     if fits and not LONG_NUMBER.search(columns.metadata):
         return [Row(key, kind, columns.text, write, seq, 0, about, new.code)]
     whole = json.dumps(columns, ensure_ascii=False)
@@ -108,19 +108,15 @@ def rows_of(new: NewDocument, *, seq: int, write: int) -> list[Row]:
 
 
 def _about(columns: Columns) -> str:
-    identity, split = (json.dumps(value, ensure_ascii=False) for value in (columns.id, columns.split))
-    return (
-        f'{{"id": {identity}, "split": {split}, "labels": {columns.labels}, "metadata": {columns.metadata}}}'
-    )
+    doc_id, split = (json.dumps(value, ensure_ascii=False) for value in (columns.id, columns.split))
+    return f'{{"id": {doc_id}, "split": {split}, "labels": {columns.labels}, "metadata": {columns.metadata}}}'
 
 
 def to_document(found: Mapping[str, Any], pieces: Mapping[str, str]) -> Document:
     """Return the document of a row as Milvus gives it; pieces by key, where it has some."""
     if found["pieces"]:
-        identity, split, labels, metadata, text = json.loads(
-            "".join(pieces[key] for key in piece_keys(found))
-        )
-        return Document(identity, text, tuple(json.loads(labels)), split, json.loads(metadata))
+        doc_id, split, labels, metadata, text = json.loads("".join(pieces[key] for key in piece_keys(found)))
+        return Document(doc_id, text, tuple(json.loads(labels)), split, json.loads(metadata))
     about = found["about"]
     return Document(about["id"], found["text"], tuple(about["labels"]), about["split"], about["metadata"])
 

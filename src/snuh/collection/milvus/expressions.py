@@ -18,8 +18,8 @@ from snuh.filters.tree import ID, LABELS, SPLIT, And, Comparison, Contains, Fiel
 
 PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-LARGEST_NUMBER = 2**52  # below it whole numbers and floats are compared alike
-LONGEST_STRING = 1_000
+MAX_NUMBER = 2**52  # below it whole numbers and floats are compared alike
+MAX_STRING = 1_000
 
 
 def condition_of(where: Filter) -> str | None:
@@ -77,9 +77,9 @@ def _literal(value: Value) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        if len(value) > LONGEST_STRING or CONTROL.search(value) or not is_storable(value):
+        if len(value) > MAX_STRING or CONTROL.search(value) or not is_storable(value):
             return None
         return json.dumps(value, ensure_ascii=False)
-    if abs(value) >= LARGEST_NUMBER:
+    if abs(value) >= MAX_NUMBER:
         return None
     return str(int(value)) if value == int(value) else repr(value)

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from snuh.collection.milvus.entities import record_of
 from snuh.collection.milvus.expressions import condition_of
-from snuh.collection.milvus.rows import HAS_CODE, MOST_ABOUTS, Rows
+from snuh.collection.milvus.rows import HAS_CODE, MAX_ABOUTS, Rows
 from snuh.filters import Filter, matches
 
-MOST_HITS = 16_384  # that Milvus gives for one query
+MAX_HITS = 16_384  # that Milvus gives for one query
 SPARE_HITS, GROWTH = 64, 16
-MOST_HITS_AT_ONCE = 100_000  # of all queries of one request
+MAX_HITS_AT_ONCE = 100_000  # of all queries of one request
 LISTED = ("size", "pieces")  # what a filter needs, beside what documents are about
 ALL_LISTS = 65_536  # more than an index can have
 
@@ -48,8 +48,8 @@ class Seek:
 
     def nearest(self, queries: NDArray[np.uint8]) -> list[list[Found]]:
         """Return the nearest documents of each query, ordered by (distance, seq)."""
-        limit = min(self.k + SPARE_HITS, MOST_HITS)
-        group = max(1, MOST_HITS_AT_ONCE // limit)
+        limit = min(self.k + SPARE_HITS, MAX_HITS)
+        group = max(1, MAX_HITS_AT_ONCE // limit)
         answers: list[list[Found]] = []
         for start in range(0, len(queries), group):
             part = [query.tobytes() for query in queries[start : start + group]]
@@ -72,9 +72,9 @@ class Seek:
             reached = window.radius is not None and last > window.radius
             if is_all or reached or len(found) >= self.k:
                 return sorted(found)[: self.k]
-            if limit == MOST_HITS:
+            if limit == MAX_HITS:
                 break
-            limit = min(limit * GROWTH, MOST_HITS)
+            limit = min(limit * GROWTH, MAX_HITS)
             (hits,) = self._ask([query], window, limit)
         nearer: list[Found] = []
         for half in window.halves():
@@ -82,8 +82,8 @@ class Seek:
                 half = half._replace(radius=nearer[-1].distance - 1)
             if half.radius is not None and half.radius < 0:
                 break
-            (hits,) = self._ask([query], half, MOST_HITS)
-            nearer = sorted(nearer + self._complete(query, half, MOST_HITS, hits))[: self.k]
+            (hits,) = self._ask([query], half, MAX_HITS)
+            nearer = sorted(nearer + self._complete(query, half, MAX_HITS, hits))[: self.k]
         return nearer
 
     def _ask(self, queries: Sequence[bytes], window: Window, limit: int) -> list[list[dict[str, Any]]]:
@@ -93,7 +93,7 @@ class Seek:
         if (window.after, window.last) != (0, self.next_seq - 1):
             condition += f" and seq > {window.after} and seq <= {window.last}"
         fields = ["seq", "size"] if self.where is None else ["seq", *LISTED]
-        if self.where is not None and limit * len(queries) <= MOST_ABOUTS:
+        if self.where is not None and limit * len(queries) <= MAX_ABOUTS:
             fields.append("about")
         while True:
             answers = self.rows.connection.search(

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from snuh.collection.backend import NewDocument, Put, State
+from snuh.collection.milvus.approximate import INDEX
 from snuh.collection.milvus.connection import Connection
 from snuh.collection.milvus.entities import schema
 from snuh.collection.milvus.facts import Facts, is_ours, leftovers
-from snuh.collection.milvus.fast import INDEX
 from snuh.collection.milvus.models import write_model
 from snuh.collection.milvus.rows import Rows
 from snuh.collection.milvus.site import Site
@@ -24,7 +24,7 @@ from snuh.model import Model
 logger = logging.getLogger(__name__)
 
 
-def check_free(connection: Connection) -> None:
+def ensure_absent(connection: Connection) -> None:
     """Raise InputError where something has the name of the collection."""
     site = connection.site
     if (ours := is_ours(connection)) is not None:
@@ -53,7 +53,7 @@ def creating(site: Site, model: Model) -> Iterator[Put]:
     """Make a collection, to be filled in the block: its name comes last."""
     check_takes_texts(model)
     with closing(Connection(site)) as connection:
-        check_free(connection)
+        ensure_absent(connection)
         files = files_of(model)
         facts = Facts(site.new_documents(), site.new_turn(), files.fingerprint, model.bits)
         try:
@@ -64,7 +64,7 @@ def creating(site: Site, model: Model) -> Iterator[Put]:
             try:
                 connection.create_alias(facts.documents, site.name)
             except CollectionError:
-                check_free(connection)  # another may have been quicker
+                ensure_absent(connection)  # another may have been quicker
                 raise
         except BaseException:
             _undo(connection, facts)

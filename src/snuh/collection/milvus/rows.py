@@ -29,12 +29,12 @@ from snuh.errors import CollectionError, ModelError
 
 IS_DOCUMENT, HAS_CODE = f"kind <= {WITHOUT_CODE}", f"kind == {DOCUMENT}"
 WINDOW = 16_384  # seqs, and so documents, that are listed in one request
-MOST_KEYS, MOST_PIECES = 4_096, 128  # in one request
-MOST_ABOUTS = 500  # metadata in one request, each of up to 60,000 bytes
-MOST_BYTES = 8_000_000  # the server takes and gives up to 64 MB in one
-MOST_ROWS = 10_000
+MAX_KEYS, MAX_PIECES = 4_096, 128  # in one request
+MAX_ABOUTS = 500  # metadata in one request, each of up to 60,000 bytes
+MAX_BYTES = 8_000_000  # the server takes and gives up to 64 MB in one
+MAX_ROWS = 10_000
 NO_ROWS = [{"count(*)": 0}]
-MOST_SECONDS, PAUSE_SECONDS = 10.0, 0.2  # to wait for a server that has found nothing yet
+MAX_SECONDS, PAUSE_SECONDS = 10.0, 0.2  # to wait for a server that has found nothing yet
 
 
 class Rows:
@@ -43,7 +43,7 @@ class Rows:
     def __init__(self, connection: Connection, facts: Facts) -> None:
         self.connection, self.facts = connection, facts
         self._as_of: int | None = None
-        self._patience = MOST_SECONDS
+        self._patience = MAX_SECONDS
 
     @property
     def as_of(self) -> int:
@@ -93,7 +93,7 @@ class Rows:
     def by_keys(self, keys: Iterable[str], fields: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return rows by their keys; those that are not there are left out."""
         found: dict[str, dict[str, Any]] = {}
-        for part in _parts(list(keys), MOST_KEYS):
+        for part in _parts(list(keys), MAX_KEYS):
             found.update(
                 (row["key"], row) for row in self.query(f"key in {json.dumps(part)}", ["key", *fields])
             )
@@ -102,14 +102,14 @@ class Rows:
     def abouts(self, keys: Sequence[str]) -> dict[str, Any]:
         """Return what is known about documents beside their texts, by key."""
         found: dict[str, Any] = {}
-        for part in _parts(keys, MOST_ABOUTS):
+        for part in _parts(keys, MAX_ABOUTS):
             found.update((key, row["about"]) for key, row in self.by_keys(part, ["about"]).items())
         return found
 
     def by_seqs(self, seqs: Iterable[int], fields: Sequence[str], *, condition: str) -> list[dict[str, Any]]:
         """Return the rows of documents by seq; those that are not there are left out."""
         found: list[dict[str, Any]] = []
-        for part in _parts([int(seq) for seq in seqs], MOST_KEYS):
+        for part in _parts([int(seq) for seq in seqs], MAX_KEYS):
             found += self.query(f"{condition} and seq in {part}", ["key", "seq", *fields])
         return found
 
@@ -129,7 +129,7 @@ class Rows:
     def texts(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the texts of pieces, by key."""
         found: dict[str, str] = {}
-        for part in _parts(keys, MOST_PIECES):
+        for part in _parts(keys, MAX_PIECES):
             rows = self.query(f"kind == {PIECE} and key in {json.dumps(part)}", ["key", "text"])
             found.update((row["key"], row["text"]) for row in rows)
         return found
@@ -172,7 +172,7 @@ class Rows:
         for row in rows:
             part.append(row)
             size += row.size
-            if size > MOST_BYTES or len(part) >= MOST_ROWS:
+            if size > MAX_BYTES or len(part) >= MAX_ROWS:
                 self._upsert(part)
                 part, size = [], 0
         if part:
@@ -184,7 +184,7 @@ class Rows:
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete rows by their keys."""
-        for part in _parts(keys, MOST_KEYS):
+        for part in _parts(keys, MAX_KEYS):
             self.connection.delete(self.facts.documents, part)
 
 
@@ -193,9 +193,9 @@ def code_of(row: dict[str, Any]) -> bytes:
     return bytes(row["code"][0])
 
 
-def _parts(values: Sequence[Any], most: int) -> Iterator[list[Any]]:
-    for start in range(0, len(values), most):
-        yield list(values[start : start + most])
+def _parts(values: Sequence[Any], limit: int) -> Iterator[list[Any]]:
+    for start in range(0, len(values), limit):
+        yield list(values[start : start + limit])
 
 
 def _by_size(listed: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -204,7 +204,7 @@ def _by_size(listed: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]
     for row in listed:
         part.append(row)
         size += row["size"]
-        if size > MOST_BYTES or len(part) >= MOST_KEYS:
+        if size > MAX_BYTES or len(part) >= MAX_KEYS:
             yield part
             part, size = [], 0
     if part:

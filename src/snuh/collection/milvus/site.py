@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from snuh.errors import InputError
-from snuh.urls import check_signs, shown
+from snuh.urls import check_characters, redact
 
 PORT = 19_530
 TOKEN_VARIABLE = "MILVUS_TOKEN"  # "user:password", or the key of a hosted Milvus
@@ -53,28 +53,28 @@ class Site:
 
 def site_of(address: str) -> Site:
     """Read an address; InputError where it is none."""
-    check_signs(address)
+    check_characters(address)
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port or PORT
         options = parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:  # its text may hold a part of the password
-        raise InputError(f"{EXPECTED}, got {shown(address)}") from None
+        raise InputError(f"{EXPECTED}, got {redact(address)}") from None
     *database, name = parts.path.strip("/").split("/")
     if not host or len(database) > 1 or parts.fragment or options.keys() - {"tls"}:
-        raise InputError(f"{EXPECTED}, perhaps with ?tls=true, got {shown(address)}")
+        raise InputError(f"{EXPECTED}, perhaps with ?tls=true, got {redact(address)}")
     if not NAME.fullmatch(name) or "__" in name or name.endswith("_"):
         raise InputError(
             "a collection in Milvus has a name of up to 100 letters, digits and single underscores, "
             f"got {name!r}"
         )
     if (tls := options.get("tls", ["false"])[-1]) not in ("true", "false"):
-        raise InputError(f"tls must be true or false: {shown(address)}")  # it may hold a secret by mistake
+        raise InputError(f"tls must be true or false: {redact(address)}")  # it may hold a secret by mistake
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     token = f"{user}:{password}" if user else password or os.environ.get(TOKEN_VARIABLE, "")
     host = f"[{host}]" if ":" in host else host
     return Site(
-        shown=shown(address),
+        shown=redact(address),
         uri=f"{'https' if tls == 'true' else 'http'}://{host}:{port}",
         token=token,
         database=database[0] if database else "",

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Place, even_places, from_columns, is_storable, tried_twice
+from snuh.collection.backend import Match, evenly_spaced, from_columns, is_storable, retry_once
 from snuh.collection.model_files import model_of
-from snuh.collection.postgres.connection import STATE, Connections, PgPlace, Reading, connect, reported
+from snuh.collection.postgres.connection import STATE, Connections, PgUrl, Reading, connect, reported
 from snuh.collection.postgres.schema import check_tables, pgvector
-from snuh.collection.postgres.search import Finder, fast_of, make_hnsw
+from snuh.collection.postgres.search import Finder, index_info_of, make_hnsw
 from snuh.collection.postgres.sql import to_condition, to_rows
 from snuh.collection.postgres.write import PgWrite, State, check_has_codes, rehash
-from snuh.collection.results import CodeRows, Fast
+from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.errors import CollectionError
 from snuh.filters import Filter
 from snuh.model import Model
 
-LARGEST_SEQ = 2**63 - 1
+MAX_SEQ = 2**63 - 1
 DOCUMENTS = "SELECT d.seq, d.id, d.split, d.labels::text, d.metadata, d.text FROM documents d"
 
 
@@ -32,7 +32,7 @@ class PgBackend:
 
     folder: Path | None = None
 
-    def __init__(self, place: PgPlace, *, timeout: float) -> None:
+    def __init__(self, place: PgUrl, *, timeout: float) -> None:
         self._place = place
         with connect(place) as connection, reported(place.name):
             # One state: a rehash that ends meanwhile makes one table and drops another.
@@ -67,12 +67,12 @@ class PgBackend:
             yield write
             write.finish()
 
-    def settle(self) -> None:
+    def warm_cache(self) -> None:
         """Do nothing: the server's own housekeeping keeps its statistics up to date."""
 
     # The model
 
-    @tried_twice
+    @retry_once
     def load_model(self, fingerprint: str) -> Model:
         """Return a model that the tables keep; CollectionError where the codes that it made are lost."""
         with self._connections.reading() as found:
@@ -93,11 +93,11 @@ class PgBackend:
         """Return the number of documents."""
         return int(self._value("SELECT count(*) FROM documents"))
 
-    def seq_of(self, identity: str) -> int | None:
+    def seq_of(self, doc_id: str) -> int | None:
         """Return the seq of an id."""
-        if not _is_text(identity):
+        if not _is_text(doc_id):
             return None
-        rows = self._rows("SELECT seq FROM documents WHERE id = %s", (identity,))
+        rows = self._rows("SELECT seq FROM documents WHERE id = %s", (doc_id,))
         return int(rows[0][0]) if rows else None
 
     def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
@@ -106,12 +106,12 @@ class PgBackend:
         return {row[0]: from_columns(*row[1:]) for row in rows}
 
     def documents(
-        self, *, after: int = 0, before: int | None = None, most: int, where: Filter | None = None
+        self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
         """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
         condition, values = to_condition(where)
         query = f"{DOCUMENTS} WHERE d.seq > %s AND d.seq < %s AND {condition} ORDER BY d.seq LIMIT %s"
-        rows = self._rows(query, (after, LARGEST_SEQ if before is None else before, *values, most))
+        rows = self._rows(query, (after, MAX_SEQ if before is None else before, *values, limit))
         return [(row[0], from_columns(*row[1:])) for row in rows]
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
@@ -125,34 +125,40 @@ class PgBackend:
         """Return the seqs of documents that were put after a write."""
         return _integers(self._rows("SELECT seq FROM documents WHERE write > %s ORDER BY seq", (write,)))
 
-    def fields(self, *, most: int) -> list[str]:
+    def fields(self, *, limit: int) -> list[str]:
         """Return names that the documents' metadata have had."""
-        return [name for (name,) in self._rows("SELECT name FROM fields ORDER BY name LIMIT %s", (most,))]
+        return [name for (name,) in self._rows("SELECT name FROM fields ORDER BY name LIMIT %s", (limit,))]
 
     def has_field(self, name: str) -> bool:
         """Tell whether some document's metadata have had this name."""
         return bool(self._value("SELECT EXISTS (SELECT 1 FROM fields WHERE name = %s)", (name,)))
 
-    def ids_near(self, identity: str, *, most: int) -> list[str]:
+    def ids_near(self, doc_id: str, *, limit: int) -> list[str]:
         """Return the ids that come before and after one in the order of ids, for a suggestion."""
-        if not _is_text(identity):
+        if not _is_text(doc_id):
             return []
         queries = (
             "SELECT id FROM documents WHERE id >= %s ORDER BY id LIMIT %s",
             "SELECT id FROM documents WHERE id < %s ORDER BY id DESC LIMIT %s",
         )
-        return [name for query in queries for (name,) in self._rows(query, (identity, most))]
+        return [name for query in queries for (name,) in self._rows(query, (doc_id, limit))]
 
     # Codes
 
     def find(
-        self, queries: NDArray[np.uint8], *, k: int, radius: int | None, where: Filter | None, fast: bool
-    ) -> list[list[Place]]:
+        self,
+        queries: NDArray[np.uint8],
+        *,
+        k: int,
+        radius: int | None,
+        where: Filter | None,
+        approximate: bool,
+    ) -> list[list[Match]]:
         """Let pgvector find the nearest documents."""
         with self._connections.reading() as found:
             state = _state(found, self.name)
             return self._finder.find(
-                found.connection, state, queries, k=k, radius=radius, where=where, fast=fast
+                found.connection, state, queries, k=k, radius=radius, where=where, approximate=approximate
             )
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
@@ -161,10 +167,10 @@ class PgBackend:
             "SELECT seq, code::text FROM {} WHERE seq = ANY(%s::bigint[]) ORDER BY seq", (list(seqs),)
         )
 
-    def sample_codes(self, most: int) -> CodeRows:
+    def sample_codes(self, limit: int) -> CodeRows:
         """Return codes evenly from all over the collection."""
         with self._connections.reading():
-            places = even_places(self.searchable(), most)
+            places = evenly_spaced(self.searchable(), limit)
             query = (
                 "SELECT seq, code::text FROM "
                 "(SELECT seq, code, row_number() OVER (ORDER BY seq) - 1 AS place FROM {}) every "
@@ -177,14 +183,14 @@ class PgBackend:
         with self.reading() as state:
             return int(self._value(f"SELECT count(*) FROM {state.codes}"))
 
-    def make_fast(self, *, k: int, recall: float) -> Fast:
+    def build_index(self, *, k: int, recall: float) -> IndexInfo:
         """Build an HNSW index, and choose how far searches look into it."""
         return make_hnsw(self, self._connections, self._finder, k=k, recall=recall)
 
-    def fast(self) -> Fast | None:
+    def index_info(self) -> IndexInfo | None:
         """Tell of the HNSW index."""
         with self._connections.reading() as found:
-            return fast_of(found.connection, _state(found, self.name))
+            return index_info_of(found.connection, _state(found, self.name))
 
     def sizes(self) -> tuple[int, int]:
         """Return the bytes of the documents' table and of the codes' with their indexes."""

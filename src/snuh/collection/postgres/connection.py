@@ -16,9 +16,9 @@ from psycopg import ProgrammingError, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from snuh.collection.backend import LostConnectionError, tried_twice
+from snuh.collection.backend import LostConnectionError, retry_once
 from snuh.errors import CollectionError, InputError, SnuhError
-from snuh.urls import check_signs, shown
+from snuh.urls import check_characters, redact
 
 # The address of a collection in PostgreSQL: libpq's own, and the name of the collection.
 #
@@ -26,7 +26,7 @@ from snuh.urls import check_signs, shown
 # libpq takes may follow (`sslmode=verify-full`), and what is missing comes from where libpq takes it: PGHOST,
 # PGPASSWORD, ~/.pgpass, a service file.
 
-USUAL_COLLECTION = "snuh"
+DEFAULT_COLLECTION = "snuh"
 COLLECTION = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 RESERVED = re.compile(r"pg_|information_schema$")
 # A server that is gone without a word is noticed after half a minute.
@@ -41,7 +41,7 @@ CONNECTION_DEFAULTS = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PgPlace:
+class PgUrl:
     """Where a collection is."""
 
     name: str  # the address without its password
@@ -49,25 +49,25 @@ class PgPlace:
     schema: str  # the name of the collection: safe to write into SQL
 
 
-def read_place(address: str) -> PgPlace:
+def parse_url(address: str) -> PgUrl:
     """Take an address apart; InputError where it is none."""
-    check_signs(address)
+    check_characters(address)
     base, _, query = address.partition("?")
     parameters = [part for part in query.split("&") if part]
     names = [unquote(part.partition("=")[2]) for part in parameters if part.startswith("collection=")]
     others = [part for part in parameters if not part.startswith("collection=")]
-    schema = names[-1] if names else USUAL_COLLECTION
+    schema = names[-1] if names else DEFAULT_COLLECTION
     if not COLLECTION.fullmatch(schema) or RESERVED.match(schema):
         raise InputError(
-            f"{shown(address)}: a collection's name is made of up to 63 small letters, digits and _"
+            f"{redact(address)}: a collection's name is made of up to 63 small letters, digits and _"
         )
     try:
         given = conninfo_to_dict(f"{base}?{'&'.join(others)}" if others else base)
     except ProgrammingError:  # its text holds the address with the password
         raise InputError(
-            f"{shown(address)}: expected an address such as postgresql://user@host/database?collection=tickets"
+            f"{redact(address)}: expected an address such as postgresql://user@host/database?collection=tickets"
         ) from None
-    return PgPlace(shown(address), make_conninfo("", **{**CONNECTION_DEFAULTS, **given}), schema)
+    return PgUrl(redact(address), make_conninfo("", **{**CONNECTION_DEFAULTS, **given}), schema)
 
 
 # What PostgreSQL says, in one sentence that names the collection and says what to do.
@@ -142,7 +142,7 @@ def one_line(text: str) -> str:
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]  # Any: whatever a column holds
 
-MOST_CONNECTIONS = 8
+MAX_CONNECTIONS = 8
 STATE = "SELECT model, bits, token, next_seq, codes, write, rehash FROM state"
 LAST_WRITE = "SELECT pg_current_xact_id()::text, write, token FROM state"
 WAS_KEPT = """
@@ -158,7 +158,7 @@ OLDEST_POSTGRESQL = 13
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it has to say is told by errors
 
 
-def connect(place: PgPlace) -> Connection:
+def connect(place: PgUrl) -> Connection:
     """Open a connection at once, or say why not."""
     try:
         connection = psycopg.connect(place.conninfo, autocommit=True)
@@ -183,7 +183,7 @@ def check_version(version: int, *, name: str) -> None:
         )
 
 
-def _prepare(place: PgPlace, connection: Connection) -> None:
+def _prepare(place: PgUrl, connection: Connection) -> None:
     # Whatever the database prefers: who waited for another writer goes on from what that one wrote.
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     # Only tables of the collection are ever found by their names.
@@ -209,14 +209,14 @@ class LastWrite(NamedTuple):
 class Connections:
     """Gives each thread a connection for as long as a transaction lasts."""
 
-    def __init__(self, place: PgPlace, *, timeout: float) -> None:
+    def __init__(self, place: PgUrl, *, timeout: float) -> None:
         self._place, self._timeout = place, timeout
         self._mine = threading.local()
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             place.conninfo,
             kwargs={"autocommit": True},
             min_size=0,
-            max_size=MOST_CONNECTIONS,
+            max_size=MAX_CONNECTIONS,
             timeout=RECONNECTING_SECONDS,
             configure=lambda connection: _prepare(place, connection),
             open=True,
@@ -278,7 +278,7 @@ class Connections:
             connection.execute(f"SET LOCAL lock_timeout = '{max(1, round(1000 * self._timeout))}ms'")
             yield connection
 
-    @tried_twice
+    @retry_once
     def _was_kept(self, write: LastWrite) -> bool:
         """Ask the server for the fate of a write whose end was not heard of.
 

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from snuh.collection.postgres.connection import Connection, PgPlace
+from snuh.collection.postgres.connection import Connection, PgUrl
 from snuh.errors import CollectionError, InputError
 
 FORMAT = 1
@@ -85,13 +85,13 @@ def index_of(table: str) -> str:
     return f"{table}_hnsw"
 
 
-def schema_exists(connection: Connection, place: PgPlace) -> bool:
+def schema_exists(connection: Connection, place: PgUrl) -> bool:
     """Tell whether there is a schema of the collection's name."""
     found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (place.schema,)).fetchone()
     return found is not None
 
 
-def found_columns(connection: Connection, place: PgPlace) -> dict[str, dict[str, str]]:
+def found_columns(connection: Connection, place: PgUrl) -> dict[str, dict[str, str]]:
     """Return the tables of the schema with their columns and the types of these."""
     rows = connection.execute(
         "SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_class c "
@@ -106,7 +106,7 @@ def found_columns(connection: Connection, place: PgPlace) -> dict[str, dict[str,
     return found
 
 
-def check_free(connection: Connection, place: PgPlace) -> None:
+def ensure_absent(connection: Connection, place: PgUrl) -> None:
     """Raise InputError unless the schema is absent, or without tables."""
     found = found_columns(connection, place)
     if "state" in found:
@@ -120,7 +120,7 @@ def check_free(connection: Connection, place: PgPlace) -> None:
         )
 
 
-def check_tables(connection: Connection, place: PgPlace) -> None:
+def check_tables(connection: Connection, place: PgUrl) -> None:
     """Raise an error that helps where the schema holds no collection that this version reads."""
     if schema_exists(connection, place) and not _may_use(connection, place):
         raise CollectionError(
@@ -145,7 +145,7 @@ def check_tables(connection: Connection, place: PgPlace) -> None:
     _check_columns(place, table, {"seq": "bigint", "code": f"bit({bits})"}, found[table])
 
 
-def _check_columns(place: PgPlace, table: str, wanted: dict[str, str], found: dict[str, str] | None) -> None:
+def _check_columns(place: PgUrl, table: str, wanted: dict[str, str], found: dict[str, str] | None) -> None:
     if found is None:
         raise _not_ours(place, f"there is no table {table}")
     for column, kind in wanted.items():
@@ -155,18 +155,18 @@ def _check_columns(place: PgPlace, table: str, wanted: dict[str, str], found: di
             raise _not_ours(place, f"the column {column} of its table {table} is {found[column]}, not {kind}")
 
 
-def _not_ours(place: PgPlace, why: str) -> CollectionError:
+def _not_ours(place: PgUrl, why: str) -> CollectionError:
     return CollectionError(
         f"{place.name}: its tables are not those of a collection, {why}: restore them from a copy"
     )
 
 
-def _may_use(connection: Connection, place: PgPlace) -> bool:
+def _may_use(connection: Connection, place: PgUrl) -> bool:
     row = connection.execute("SELECT has_schema_privilege(%s, 'USAGE')", (place.schema,)).fetchone()
     return row is not None and bool(row[0])
 
 
-def _check_format(connection: Connection, place: PgPlace) -> None:
+def _check_format(connection: Connection, place: PgUrl) -> None:
     row = connection.execute("SELECT format FROM state").fetchone()
     if row is None:
         raise CollectionError(
@@ -177,7 +177,7 @@ def _check_format(connection: Connection, place: PgPlace) -> None:
         raise CollectionError(f"{place.name} has format {row[0]}, this snuh reads {FORMAT}: update snuh")
 
 
-def pgvector(connection: Connection, place: PgPlace) -> tuple[str, tuple[int, ...]]:
+def pgvector(connection: Connection, place: PgUrl) -> tuple[str, tuple[int, ...]]:
     """Return the schema and the version of pgvector; CollectionError where it is missing or too old."""
     row = connection.execute(
         "SELECT n.nspname, e.extversion FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "

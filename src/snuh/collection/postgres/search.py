@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Place, share_found
+from snuh.collection.backend import Match, recall_of
 from snuh.collection.postgres.connection import Connection, Connections
 from snuh.collection.postgres.schema import index_of
 from snuh.collection.postgres.sql import to_bits, to_condition
 from snuh.collection.postgres.write import State
-from snuh.collection.results import Fast
+from snuh.collection.results import IndexInfo
 from snuh.errors import InputError
 from snuh.filters import Filter
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from snuh.collection.postgres.backend import PgBackend
 
 SAMPLE = 100  # queries that the recall is measured with
-LARGEST_K = 2**31 - 1  # that a column takes
+MAX_K = 2**31 - 1  # that a column takes
 EFFORTS = (40, 80, 160, 320, 640, 1_000)  # candidates that a search keeps; 1,000 are the most
 
 
-def fast_of(connection: Connection, state: State) -> Fast | None:
+def index_info_of(connection: Connection, state: State) -> IndexInfo | None:
     """Tell of the index of the codes in use; None where there is none, or it was not finished."""
     row = connection.execute(
         "SELECT f.ef_search, f.k, f.recall, f.documents FROM fast f "
@@ -37,13 +37,15 @@ def fast_of(connection: Connection, state: State) -> Fast | None:
     return None if row is None else _facts(*row)
 
 
-def make_hnsw(backend: PgBackend, connections: Connections, finder: Finder, *, k: int, recall: float) -> Fast:
+def make_hnsw(
+    backend: PgBackend, connections: Connections, finder: Finder, *, k: int, recall: float
+) -> IndexInfo:
     """Build the index in the place of an older one, and keep the least effort that finds the wanted share.
 
     Others may search and write meanwhile.
     """
-    if k > LARGEST_K:
-        raise InputError(f"{backend.name}: k must be at most {LARGEST_K:,}, got {k}")
+    if k > MAX_K:
+        raise InputError(f"{backend.name}: k must be at most {MAX_K:,}, got {k}")
     with backend.reading() as state:
         pass
     index = index_of(state.codes)
@@ -59,7 +61,7 @@ def make_hnsw(backend: PgBackend, connections: Connections, finder: Finder, *, k
         exact = [finder.exact(connection, state, query, k=k) for query in queries]
         for ef in EFFORTS:
             found = [finder.near(connection, state, query, k=k, ef=ef) for query in queries]
-            reached = share_found(exact, found)
+            reached = recall_of(exact, found)
             if reached >= recall:
                 break
     with connections.writing() as connection:
@@ -70,14 +72,14 @@ def make_hnsw(backend: PgBackend, connections: Connections, finder: Finder, *, k
     return _facts(ef, k, reached, documents)
 
 
-def _facts(ef: int, k: int, recall: float, documents: int) -> Fast:
-    return Fast({"ef_search": ef}, f"an HNSW index, {ef:,} candidates", k, recall, documents)
+def _facts(ef: int, k: int, recall: float, documents: int) -> IndexInfo:
+    return IndexInfo({"ef_search": ef}, f"an HNSW index, {ef:,} candidates", k, recall, documents)
 
 
 logger = logging.getLogger(__name__)
 
-MOST_CANDIDATES = 1_000  # that pgvector keeps
-LARGEST_LIMIT = 2**63 - 1  # that SQL takes; no collection has so many
+MAX_CANDIDATES = 1_000  # that pgvector keeps
+MAX_LIMIT = 2**63 - 1  # that SQL takes; no collection has so many
 ITERATIVE_SINCE = (0, 8)  # pgvector that looks on where a filter leaves too few
 
 
@@ -99,12 +101,12 @@ class Finder:
         k: int,
         radius: int | None,
         where: Filter | None,
-        fast: bool,
-    ) -> list[list[Place]]:
+        approximate: bool,
+    ) -> list[list[Match]]:
         """Return the k nearest documents of each query, ordered by (distance, seq)."""
-        k, radius = min(k, LARGEST_LIMIT), None if radius is None else min(radius, state.bits)
-        index = fast_of(connection, state) if fast else None
-        if fast and index is None:
+        k, radius = min(k, MAX_LIMIT), None if radius is None else min(radius, state.bits)
+        index = index_info_of(connection, state) if approximate else None
+        if approximate and index is None:
             logger.warning('all codes are read, there is no index: make one with "snuh index"')
         found = []
         for query in queries:
@@ -126,7 +128,7 @@ class Finder:
         k: int,
         radius: int | None = None,
         where: Filter | None = None,
-    ) -> list[Place]:
+    ) -> list[Match]:
         """Compare the query with every code."""
         joined, condition, values = _filtered(where)
         # As a whole number the distance is no longer what an index is ordered by, so none can slip in.
@@ -138,7 +140,7 @@ class Finder:
             "ORDER BY distance, seq LIMIT %s"
         )
         bound = [bits, *values, *([] if radius is None else [radius]), k]
-        return [Place(*row) for row in connection.execute(statement, bound).fetchall()]
+        return [Match(*row) for row in connection.execute(statement, bound).fetchall()]
 
     def near(
         self,
@@ -149,13 +151,13 @@ class Finder:
         k: int,
         where: Filter | None = None,
         ef: int,
-    ) -> list[Place]:
+    ) -> list[Match]:
         """Follow the index as far as `ef` candidates; may return fewer than there are.
 
         All candidates are fetched, so that of equally near ones the first come first.
         """
         joined, condition, values = _filtered(where)
-        ef = max(ef, min(k, MOST_CANDIDATES))
+        ef = max(ef, min(k, MAX_CANDIDATES))
         settings = {"hnsw.ef_search": str(ef)}
         if self._is_iterative:
             settings["hnsw.iterative_scan"] = "strict_order"
@@ -169,7 +171,7 @@ class Finder:
             f"ORDER BY {distance} LIMIT %s"
         )
         rows = connection.execute(statement, [bits, *values, bits, max(k, ef)]).fetchall()
-        return sorted(Place(int(distance), seq) for distance, seq in rows)[:k]
+        return sorted(Match(int(distance), seq) for distance, seq in rows)[:k]
 
 
 def _filtered(where: Filter | None) -> tuple[str, str, list[str]]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from snuh.collection.results import CodeRows
 from snuh.filters import Filter
-from snuh.filters.lexer import WHOLE_NUMBERS
+from snuh.filters.lexer import INT64_RANGE
 from snuh.filters.tree import ID, LABELS, SPLIT, And, Comparison, Contains, Field, In, IsNull, Not, Or, Value
 
 BEYOND_EVERY_FLOAT = "1" + "0" * 309
@@ -118,7 +118,7 @@ def exact_json(value: Any) -> str:  # Any: a JSON value
 
 def _exact_number(value: int | float) -> str:
     if isinstance(value, int):
-        if value in WHOLE_NUMBERS:
+        if value in INT64_RANGE:
             return str(value)
         try:
             value = float(value)

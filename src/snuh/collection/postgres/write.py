@@ -26,7 +26,7 @@ from snuh.model import Model
 
 ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 PERHAPS_INEXACT = re.compile(r"[0-9](?:[.eE]|[0-9]{18})")  # a float, or a whole number of over 64 bits
-LONGEST_ID = 2_000  # bytes: more do not fit into an index
+MAX_ID = 2_000  # bytes: more do not fit into an index
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class PgWrite:
     def put(self, new: Sequence[NewDocument]) -> Added:
         """Insert documents, or replace those with the same id where they are."""
         wanted = by_id(new, bits=self.state.bits)
-        columns = {identity: _columns(one.document) for identity, one in wanted.items()}
+        columns = {doc_id: _columns(one.document) for doc_id, one in wanted.items()}
         known = self._seqs_of(list(wanted))
         if known:
             self.delete(known.values())
         seqs = {}
-        for identity in wanted:
-            seqs[identity] = known.get(identity, self._next_seq)
-            self._next_seq += identity not in known
+        for doc_id in wanted:
+            seqs[doc_id] = known.get(doc_id, self._next_seq)
+            self._next_seq += doc_id not in known
         self._copy_documents(wanted, columns, seqs)
-        codes = [(seqs[identity], one.code) for identity, one in wanted.items()]
+        codes = [(seqs[doc_id], one.code) for doc_id, one in wanted.items()]
         self.copy_codes(self.state.codes, codes)
         names = sorted({name for one in wanted.values() for name in one.document.metadata})
         if names:
@@ -81,13 +81,13 @@ class PgWrite:
     ) -> None:
         statement = "COPY documents (seq, id, split, labels, metadata, fields, text, write) FROM STDIN"
         with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for identity, row in columns.items():
+            for doc_id, row in columns.items():
                 fields = row.metadata
                 if PERHAPS_INEXACT.search(fields):
-                    fields = exact_json(by_id[identity].document.metadata)
+                    fields = exact_json(by_id[doc_id].document.metadata)
                 copy.write_row(
                     (
-                        seqs[identity],
+                        seqs[doc_id],
                         row.id,
                         row.split,
                         row.labels,
@@ -179,10 +179,10 @@ def _columns(document: Document) -> Columns:
             f"the document {quote(document.id)} cannot be stored: "
             "it holds the character U+0000, which PostgreSQL does not take"
         )
-    if len(row.id.encode()) > LONGEST_ID:
+    if len(row.id.encode()) > MAX_ID:
         raise InputError(
             f"the document {quote(document.id)} cannot be stored: its id has {len(row.id.encode()):,} bytes, "
-            f"PostgreSQL takes up to {LONGEST_ID:,}"
+            f"PostgreSQL takes up to {MAX_ID:,}"
         )
     return row
 
@@ -209,7 +209,7 @@ def rehash(
         start, end, table = write.number, write.state.next_seq, codes_table(write.number)
         write.start_next(table, model.bits, files, token)
     last = 0
-    while batch := backend.documents(after=last, most=BATCH_DOCUMENTS):
+    while batch := backend.documents(after=last, limit=BATCH_DOCUMENTS):
         with backend.writing() as write:
             _check_turn(write, token, name=backend.name)
             write.copy_codes(table, _encoded(batch, model))
@@ -224,7 +224,7 @@ def rehash(
         for first in range(0, len(changed), BATCH_DOCUMENTS):
             documents = backend.documents_of(changed[first : first + BATCH_DOCUMENTS])
             write.copy_codes(table, _encoded(list(documents.items()), model))
-        while batch := backend.documents(after=last, most=BATCH_DOCUMENTS):
+        while batch := backend.documents(after=last, limit=BATCH_DOCUMENTS):
             write.copy_codes(table, _encoded(batch, model))
             last = batch[-1][0]
         write.switch(table, model=files.fingerprint, bits=model.bits)
@@ -266,7 +266,7 @@ def check_has_codes(connection: Connection, state: State, model: Model, *, name:
         f"WHERE (SELECT 1 FROM {state.codes} c WHERE c.seq = d.seq) IS NULL ORDER BY d.seq",
         (places,),
     ).fetchall()
-    for batch in encode_documents(model, [Document(identity, text) for _, identity, text in rows]):
+    for batch in encode_documents(model, [Document(doc_id, text) for _, doc_id, text in rows]):
         for document, code in zip(batch.documents, batch.packed(), strict=True):
             if code is not None:
                 raise CollectionError(

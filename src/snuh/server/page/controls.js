@@ -63,11 +63,11 @@ export function choice({ name, kind, values }) {
   };
 }
 
-/** Two fields for numbers, with the least and the most there is as hints. */
-export function range({ name, least, most }) {
+/** Two fields for numbers, with the minimum and maximum as placeholders. */
+export function range({ name, min, max }) {
   const fields = [
-    ["from", least, "From"],
-    ["to", most, "To"],
+    ["from", min, "From"],
+    ["to", max, "To"],
   ].map(([kind, edge, word]) => {
     const change = later(() => address.go(address.changed({ [`${kind}.${name}`]: field.value, open: null })));
     const field = el("input", {

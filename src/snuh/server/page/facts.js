@@ -22,7 +22,7 @@ export function mount(root, collection) {
 }
 
 function sections(told) {
-  const { model, health, fast } = told;
+  const { model, health, index } = told;
   return [
     numbers([
       ["documents", count(told.documents)],
@@ -56,7 +56,7 @@ function sections(told) {
           "not recorded",
       ],
       ["Fingerprint", el("code", {}, String(model.fingerprint).slice(0, 16))],
-      ["Fast lists", fast ? "made by snuh index" : "none; searches read every code"],
+      ["Index", index ? "made by snuh index" : "none; searches read every code"],
     ]),
     health &&
       card(

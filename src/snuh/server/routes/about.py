@@ -27,7 +27,7 @@ from snuh.server.requests import answer, limits, served
 from snuh.server.routes.documents import document_to_json
 from snuh.server.routes.openapi import answers, other_content
 from snuh.server.schemas import (
-    MOST_SAMPLED,
+    MAX_SAMPLED,
     CollectionsAnswer,
     FieldsAnswer,
     InfoAnswer,
@@ -98,9 +98,9 @@ def archived(model: Model) -> BytesIO:
 
 Keys: TypeAlias = tuple[str, ...]
 
-SAMPLE, MOST_FIELDS, MOST_VALUES, MOST_COUNTED = 10_000, 200, 30, 2_000
+SAMPLE, MAX_FIELDS, MAX_VALUES, MAX_DOCUMENTS_COUNTED = 10_000, 200, 30, 2_000
 DEEPEST = 3  # objects in objects
-LONGEST_VALUE = 100  # characters: a longer one is no value to choose from a list
+MAX_VALUE = 100  # characters: a longer one is no value to choose from a list
 
 
 @dataclass
@@ -110,20 +110,20 @@ class _Seen:
     documents: int = 0
     kinds: set[str] = field(default_factory=set)
     values: Counter[bool | int | float | str] = field(default_factory=Counter)
-    least: float | None = None
-    most: float | None = None
+    min: float | None = None
+    max: float | None = None
 
     def add(self, value: JSON) -> None:
         self.documents += 1
         self.kinds.add(_kind(value))
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, int | float) and not isinstance(item, bool):
-                self.least = item if self.least is None else min(self.least, item)
-                self.most = item if self.most is None else max(self.most, item)
+                self.min = item if self.min is None else min(self.min, item)
+                self.max = item if self.max is None else max(self.max, item)
             is_short = isinstance(item, bool | int | float) or (
-                isinstance(item, str) and len(item) <= LONGEST_VALUE
+                isinstance(item, str) and len(item) <= MAX_VALUE
             )
-            if is_short and (item in self.values or len(self.values) < MOST_COUNTED):
+            if is_short and (item in self.values or len(self.values) < MAX_DOCUMENTS_COUNTED):
                 self.values[item] += 1  # type: ignore[index]  # the kinds were looked at
 
     def to_json(self, keys: Keys) -> dict[str, Any]:
@@ -135,8 +135,8 @@ class _Seen:
             "distinct": len(self.values),
         }
         if kind == "number":
-            told |= {"least": self.least, "most": self.most}
-        best = sorted(self.values.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MOST_VALUES]
+            told |= {"min": self.min, "max": self.max}
+        best = sorted(self.values.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MAX_VALUES]
         return told | {"values": [{"value": value, "documents": count} for value, count in best]}
 
 
@@ -146,7 +146,7 @@ def describe_fields(collection: Collection) -> dict[str, Any]:
     seen: dict[Keys, _Seen] = {("labels",): _Seen(), ("split",): _Seen()}
     for document in documents:
         for keys, value in _values(document):
-            if keys in seen or len(seen) < MOST_FIELDS:
+            if keys in seen or len(seen) < MAX_FIELDS:
                 seen.setdefault(keys, _Seen()).add(value)
     fields = [found.to_json(keys) for keys, found in seen.items() if found.documents]
     return {"documents": len(documents), "fields": fields}
@@ -210,8 +210,8 @@ async def info(request: Request, name: str) -> Response:
         version, found = collection.version(), collection.info()
         told = info_to_json(found, collection.model.training)
         del told["collection"]
-        if found.fast is not None:
-            told["fast"]["words"] = found.fast.words
+        if found.index is not None:
+            told["index"]["words"] = found.index.words
         return {"version": version, **told}
 
     # "snuh index" changes what is told here, and is no write.
@@ -231,14 +231,14 @@ async def fields(request: Request, name: str) -> Response:
     responses=answers(SampleAnswer),
 )
 async def sample(
-    request: Request, name: str, most: Annotated[int, Query(ge=1, le=MOST_SAMPLED)] = 100
+    request: Request, name: str, limit: Annotated[int, Query(ge=1, le=MAX_SAMPLED)] = 100
 ) -> Response:
     """In the order in which they were added; those without a code are left out."""
-    most_bytes = limits(request).answer_bytes
+    max_bytes = limits(request).answer_bytes
 
     def work(collection: Collection) -> Json:
-        found = collection.sample(most)
-        check_length(sum(len(document.text) for document in found.documents), most_bytes)
+        found = collection.sample(limit)
+        check_length(sum(len(document.text) for document in found.documents), max_bytes)
         return {
             "documents": [document_to_json(document) for document in found.documents],
             "codes": [code.tobytes().hex() for code in found.codes],

@@ -30,7 +30,7 @@ from snuh.server.routes.openapi import WITH_BODY, answers, body_of, other_conten
 from snuh.server.schemas import (
     FILTER_CHARACTERS,
     ID_CHARACTERS,
-    MOST_GOT,
+    MAX_FETCHED,
     AddAnswer,
     AddAsk,
     DeleteAnswer,
@@ -44,21 +44,21 @@ router = APIRouter(prefix="/v1/collections/{name}", tags=["documents"])
 
 Ids = Annotated[
     list[Annotated[str, Query(max_length=ID_CHARACTERS)]],
-    Query(min_length=1, max_length=MOST_GOT, description="Once for each document."),
+    Query(min_length=1, max_length=MAX_FETCHED, description="Once for each document."),
 ]
 
 
 @router.get("/documents", summary="Get documents by their ids", responses=answers(DocumentsAnswer))
 async def get(request: Request, name: str, id: Ids) -> Response:
     """All of them, or 404 where one is unknown."""
-    most_bytes = limits(request).answer_bytes
+    max_bytes = limits(request).answer_bytes
 
     def work(collection: Collection) -> Json:
         documents, length = [], 0
-        for identity in id:
-            documents.append(document_to_json(collection.get(identity)))
+        for doc_id in id:
+            documents.append(document_to_json(collection.get(doc_id)))
             length += len(documents[-1]["text"])
-            check_length(length, most_bytes)
+            check_length(length, max_bytes)
         return {"documents": documents}
 
     return answer(request, await served(request, name).reading.run(work))
@@ -228,7 +228,7 @@ def _read_line(number: int, line: bytes) -> Json:
 
 async def _lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
     """Yield the lines with something on them, and their numbers."""
-    most, seconds = limits(request).body_bytes, limits(request).seconds
+    limit, seconds = limits(request).body_bytes, limits(request).seconds
     rest, number = bytearray(), 0
     parts = body_parts(request)
     while True:
@@ -244,8 +244,8 @@ async def _lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
             if rest.strip():
                 yield number, bytes(rest)
             rest = bytearray(beginning)
-        if len(rest) > most:
-            raise too_large(f"line {number + 1} has more than the {most:,} bytes that are allowed")
+        if len(rest) > limit:
+            raise too_large(f"line {number + 1} has more than the {limit:,} bytes that are allowed")
     if rest.strip():
         yield number + 1, bytes(rest)
 

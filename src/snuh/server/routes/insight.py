@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from snuh.collection import Collection
-from snuh.dedup import USUAL_THRESHOLD
+from snuh.dedup import DEFAULT_THRESHOLD
 from snuh.explain import bit_meanings
 from snuh.server.jobs import Jobs, Kind
 from snuh.server.requests import answer, raw_answer, read_ask, served, served_for_writing
@@ -41,7 +41,7 @@ async def bits(request: Request, name: str, words: Annotated[int, Query(ge=1, le
 async def duplicates(
     request: Request,
     name: str,
-    threshold: Annotated[float, Query(gt=0, le=1)] = USUAL_THRESHOLD,
+    threshold: Annotated[float, Query(gt=0, le=1)] = DEFAULT_THRESHOLD,
     radius: Annotated[int | None, Query(ge=0, le=512)] = None,
     measure: Literal["cosine", "overlap"] = "cosine",
     group_by: Annotated[str | None, Query(max_length=200)] = None,

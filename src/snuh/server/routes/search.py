@@ -14,8 +14,8 @@ from snuh.server.errors import invalid
 from snuh.server.requests import answer, check_one_of, limits, raw_answer, read_ask, served
 from snuh.server.routes.openapi import WITH_BODY, answers, body_of
 from snuh.server.schemas import (
-    MOST_EXPLAINED,
-    MOST_HITS_IN_ALL,
+    MAX_EXPLAINED,
+    MAX_TOTAL_HITS,
     BatchAnswer,
     BatchAsk,
     EncodeAnswer,
@@ -72,15 +72,15 @@ async def search_batch(request: Request, name: str) -> Response:
     ask = await read_ask(request, BatchAsk)
     check_one_of(ask, "texts", "codes")
     count = len(ask.texts or ask.codes or ())
-    if count * ask.k > MOST_HITS_IN_ALL:
-        raise invalid(f"{count:,} times {ask.k:,} hits are above the limit of {MOST_HITS_IN_ALL:,}")
+    if count * ask.k > MAX_TOTAL_HITS:
+        raise invalid(f"{count:,} times {ask.k:,} hits are above the limit of {MAX_TOTAL_HITS:,}")
 
-    most_bytes = limits(request).answer_bytes
+    max_bytes = limits(request).answer_bytes
 
     def work(collection: Collection) -> Json:
         found = _search_many(collection, ask)
         flat = iter(
-            hits_to_json([hit for hits in found for hit in hits or ()], ask.characters, most_bytes=most_bytes)
+            hits_to_json([hit for hits in found for hit in hits or ()], ask.characters, max_bytes=max_bytes)
         )
         rows = [None if hits is None else list(islice(flat, len(hits))) for hits in found]
         return {"bits": collection.model.bits, "answers": [{"hits": hits} for hits in rows]}
@@ -132,13 +132,13 @@ async def encode(request: Request, name: str) -> Response:
 
 
 async def _explained(collection: Served, ask: SearchAsk | SimilarAsk) -> bytes:
-    most_bytes = collection.limits.answer_bytes
-    return await collection.reading.run(lambda opened: answer_explained(opened, ask, most_bytes=most_bytes))
+    max_bytes = collection.limits.answer_bytes
+    return await collection.reading.run(lambda opened: answer_explained(opened, ask, max_bytes=max_bytes))
 
 
 def _check_explained(ask: SearchAsk | SimilarAsk) -> None:
-    if ask.explain and ask.k > MOST_EXPLAINED:
-        raise invalid(f'with "explain", k must be from 1 to {MOST_EXPLAINED}, got {ask.k}')
+    if ask.explain and ask.k > MAX_EXPLAINED:
+        raise invalid(f'with "explain", k must be from 1 to {MAX_EXPLAINED}, got {ask.k}')
 
 
 def _search_many(collection: Collection, ask: BatchAsk) -> list[list[Hit] | None]:

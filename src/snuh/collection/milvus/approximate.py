@@ -9,17 +9,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import share_found
+from snuh.collection.backend import recall_of
 from snuh.collection.milvus.entities import FACT, Row
 from snuh.collection.milvus.finding import ALL_LISTS, Found
 from snuh.collection.milvus.rows import Rows
-from snuh.collection.results import Fast
+from snuh.collection.results import IndexInfo
 from snuh.errors import CollectionError
 
 LISTS = 1_024  # of each part that Milvus indexes; fewer where it has few rows
 INDEX = {"index_type": "BIN_IVF_FLAT", "metric_type": "HAMMING", "params": {"nlist": LISTS}}
 FAST_KEY = "fast"
-FEWEST_INDEXED = 1_024  # rows of a segment
+MIN_INDEXED = 1_024  # rows of a segment
 QUERIES = 100  # that the recall is measured on
 INDEXING_SECONDS, POLL_SECONDS = 3_600.0, 0.2
 
@@ -38,35 +38,35 @@ def wait_for_index(rows: Rows) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def unmeasured(*, k: int, documents: int) -> Fast:
+def unmeasured(*, k: int, documents: int) -> IndexInfo:
     """Return what is true of a collection that is too small for Milvus to index it."""
-    words = f"all lists are read: Milvus indexes no fewer than {FEWEST_INDEXED:,} documents"
-    return Fast({"lists": LISTS, "read": LISTS}, words, k, 1.0, documents)
+    words = f"all lists are read: Milvus indexes no fewer than {MIN_INDEXED:,} documents"
+    return IndexInfo({"lists": LISTS, "read": LISTS}, words, k, 1.0, documents)
 
 
-def measured(queries: NDArray[np.uint8], find: Find, *, k: int, recall: float, documents: int) -> Fast:
+def measured(queries: NDArray[np.uint8], find: Find, *, k: int, recall: float, documents: int) -> IndexInfo:
     """Return the smallest power of two of lists to read that finds the wanted share of the exact answer."""
     exact = find(queries, ALL_LISTS)
     probes = 1
-    while (reached := share_found(exact, find(queries, probes))) < recall and probes < LISTS:
+    while (reached := recall_of(exact, find(queries, probes))) < recall and probes < LISTS:
         probes *= 2
     words = f"{probes} of up to {LISTS:,} lists are read in each segment"
-    return Fast({"lists": LISTS, "read": probes}, words, k, reached, documents)
+    return IndexInfo({"lists": LISTS, "read": probes}, words, k, reached, documents)
 
 
-def write_fast(rows: Rows, fast: Fast, *, write: int) -> None:
+def write_fast(rows: Rows, approximate: IndexInfo, *, write: int) -> None:
     """Remember what was measured."""
-    told = {"read": fast.settings["read"], "words": fast.words, "k": fast.k}
-    text = json.dumps({**told, "recall": fast.recall, "documents": fast.documents})
+    told = {"read": approximate.settings["read"], "words": approximate.words, "k": approximate.k}
+    text = json.dumps({**told, "recall": approximate.recall, "documents": approximate.documents})
     rows.write([Row(FAST_KEY, FACT, text, write)])
 
 
-def read_fast(rows: Rows) -> Fast | None:
+def read_index_info(rows: Rows) -> IndexInfo | None:
     """Return what was measured; None where nothing was, or it cannot be read."""
     try:
         told = json.loads(rows.by_keys([FAST_KEY], ["text"])[FAST_KEY]["text"])
         settings = {"lists": LISTS, "read": int(told["read"])}
-        return Fast(
+        return IndexInfo(
             settings, str(told["words"]), int(told["k"]), float(told["recall"]), int(told["documents"])
         )
     except (KeyError, ValueError, TypeError):
