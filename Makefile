@@ -29,7 +29,7 @@ env: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "snuh needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[train,tune,serve,client,spark,postgres,milvus,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[train,experiments,tune,serve,client,spark,postgres,milvus,dev]"
 	@touch $@
 
 demo: $(READY)

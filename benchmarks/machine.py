@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from snuh.experiments.machine import commit, machine_facts, versions
+from snuh.experiments.environment import commit, machine_info, versions
 
 PEERS = ("snuh", "faiss-cpu", "sparse-dot-topn", "usearch", "datasketch")
 
@@ -12,7 +12,7 @@ PEERS = ("snuh", "faiss-cpu", "sparse-dot-topn", "usearch", "datasketch")
 def facts() -> dict[str, object]:
     """Return processor, cores, load, versions, commit and date, ready for JSON."""
     return {
-        **machine_facts(),
+        **machine_info(),
         "versions": versions(PEERS),
         "commit": commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -15,6 +15,19 @@ from snuh.cli.app import app
 
 SOURCES = Path(__file__).parents[2] / "src"
 
+# The command as if a package were not installed.
+WITHOUT_PACKAGE = """
+import sys
+package = sys.argv.pop(1)
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == package:
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+sys.meta_path.insert(0, Absent())
+from snuh.cli import main
+main()
+"""
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -35,6 +48,17 @@ def run(*arguments: object, stdin: str | None = None) -> Ran:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def run_without(package: str, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run as a real process in which a package is not installed."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_PACKAGE, package, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment() | variables,
+        timeout=60,
+    )
 
 
 def environment() -> dict[str, str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
+from tests.cli.running import run, run_without
 from tests.cli.test_processes import run_guarded
-from tests.report.worlds import Rows, everything, page_of
+from tests.experiments.report.worlds import Rows, everything, page_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +24,7 @@ def test_the_page_and_the_summary_are_written_beside_each_other(tmp_path: Path) 
     ran = run("report", "--results", results, "--out", out)
     assert ran.code == 0 and str(out) in ran.stdout and str(out.with_suffix(".md")) in ran.stdout
     assert out.read_text().replace(str(results), "runs.jsonl") == page_of(everything())
-    assert out.with_suffix(".md").read_text().startswith("# The paper's experiments, repeated\n")
+    assert out.with_suffix(".md").read_text().startswith("# The paper's experiments, reproduced\n")
     assert {path.name for path in out.parent.iterdir()} == {"report.html", "report.md"}
 
 
@@ -40,7 +40,7 @@ def test_the_kept_report_is_what_the_kept_runs_give(tmp_path: Path, monkeypatch:
     assert ran.code == 0, ran.stderr
     for name in ("report.html", "report.md"):
         kept = (ROOT / "results" / name).read_bytes()
-        assert (tmp_path / name).read_bytes() == kept, 'make it anew with "snuh report"'
+        assert (tmp_path / name).read_bytes() == kept, 'run "snuh report" again'
 
 
 def test_the_report_never_replaces_its_runs(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_what_cannot_be_reported_is_one_clear_line(tmp_path: Path) -> None:
     complaints = {
         ("--results", empty): "has no runs to report",
         ("--results", tmp_path / "absent.jsonl"): "cannot read",
-        ("--results", write(tmp_path / "other.jsonl", [{"a": 1}])): "line 1 is no row of a run",
+        ("--results", write(tmp_path / "other.jsonl", [{"a": 1}])): "line 1 is not a row of a run",
         ("--results", write(tmp_path / "old.jsonl", [everything()[0] | {"select": "score"}])): (
-            'line 1 is of the protocol "score", expected one of label-free, labels'
+            'line 1 has the protocol "score", expected one of label-free, labels'
         ),
         ("--out", tmp_path / "report.md"): "--out expects a file ending in .html",
     }
@@ -66,3 +66,9 @@ def test_what_cannot_be_reported_is_one_clear_line(tmp_path: Path) -> None:
         ran = run("report", "--out", out, *arguments)
         assert ran.code == 2 and len(ran.complaints) == 1 and complaint in ran.complaints[0]
         assert not out.exists()
+
+
+def test_the_missing_extra_is_named() -> None:
+    done = run_without("matplotlib", "report")
+    expected = 'snuh: the report needs matplotlib: pip install "snuh[experiments]"\n'
+    assert (done.returncode, done.stderr) == (2, expected)

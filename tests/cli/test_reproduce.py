@@ -13,28 +13,15 @@ from typing import Any
 
 import pytest
 
-from snuh.experiments.rows import read_rows
-from snuh.experiments.run import run_key
+from snuh.experiments.run import read_rows, run_key
 from snuh.experiments.targets import TARGETS
-from tests.cli.running import Ran, environment, run, start
+from tests.cli.running import Ran, environment, run, run_without, start
 from tests.cli.test_processes import run_guarded
 from tests.experiments.worlds import data_folder, finished, write_corpus
 
 TINY = ("--method", "snuh", "--set", "epochs=2", "--set", "neighbors=5", "--set", "trees=2")
 TOY = ("table1", "--corpus", "toy", *TINY)
 FILE = Path("results/runs.jsonl")
-
-# Training is not installed here.
-WITHOUT_TORCH = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name == "torch":
-            raise ModuleNotFoundError("No module named 'torch'", name="torch")
-sys.meta_path.insert(0, Absent())
-from snuh.cli import main
-main()
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +48,7 @@ def test_runs_print_the_table_and_a_second_call_runs_nothing() -> None:
     assert Counter((row["bits"], row["seed"]) for row in rows()) == Counter(
         {(8, 0): 1, (16, 0): 1, (8, 1): 1, (16, 1): 1}
     )
-    assert "4 runs wanted; 4 to do\n" in first.stderr
+    assert "4 runs requested; 4 to do\n" in first.stderr
     assert re.search(
         r"^toy snuh 8 bits seed 0 epochs=2 .*: precision@100 0\.\d{4} in \d+ s; 3 to do, about",
         first.stderr,
@@ -70,7 +57,7 @@ def test_runs_print_the_table_and_a_second_call_runs_nothing() -> None:
     assert re.search(r"^\| toy +\| snuh +\| \*\*\.\d{3}\*\* ± \.\d{3} \(2\) +\|", first.stdout, re.M)
     before = FILE.read_bytes()
     second = reproduce(*TOY, "--bits", "8,16", "--seeds", "0,1")
-    assert "4 runs wanted; 0 to do\n" in second.stderr
+    assert "4 runs requested; 0 to do\n" in second.stderr
     assert (second.stdout, FILE.read_bytes()) == (first.stdout, before)
     assert reproduce(*TOY, "--bits", "8,16", "--seeds", "0,1", "--table").stdout == first.stdout
 
@@ -80,8 +67,8 @@ def test_goes_on_where_it_was_stopped_and_repairs_a_cut_line() -> None:
     whole = FILE.read_bytes()
     FILE.write_bytes(whole[:-30])
     ran = reproduce(*TOY, "--bits", 8, "--seeds", "0,1")
-    assert "snuh: warning: the last line of results/runs.jsonl was cut" in ran.stderr
-    assert "2 runs wanted; 1 to do" in ran.stderr
+    assert "snuh: warning: the last line of results/runs.jsonl was incomplete" in ran.stderr
+    assert "2 runs requested; 1 to do" in ran.stderr
     assert [row["seed"] for row in rows()] == [0, 1]
     assert rows()[1]["precision"] == json.loads(whole.splitlines()[1])["precision"]
 
@@ -113,12 +100,12 @@ def test_ctrl_c_keeps_finished_runs_and_no_other(data: Path) -> None:
     command = ("reproduce", "table1", "--corpus", "toy", "--method", "snuh", "--bits", "8", *endless)
     with start(*command, "--set", "neighbors=5", SNUH_DATA=str(data)) as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("3 runs wanted; 3 to do")
+        assert process.stderr.readline().startswith("3 runs requested; 3 to do")
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (130, "")
     assert stderr.endswith(
-        "snuh: interrupted: finished runs are in results/runs.jsonl, the same command goes on\n"
+        "snuh: interrupted: finished runs are in results/runs.jsonl, the same command resumes\n"
     )
     assert FILE.read_bytes() == before
 
@@ -165,7 +152,7 @@ def test_targets_share_runs() -> None:
     options = (*TOY[1:], "--bits", 8, "--seeds", 0)
     reproduce("table1", *options)
     sweep = reproduce("tau", *options)
-    assert "5 runs wanted; 4 to do" in sweep.stderr
+    assert "5 runs requested; 4 to do" in sweep.stderr
     assert [row["all_parameters"]["tau"] for row in rows()] == [0.1, 0.05, 0.2, 0.5, 1.0]
     assert "\ntoy snuh 8 bits seed 0 epochs=2 neighbors=5 trees=2 tau=0.5: precision@100" in sweep.stderr
     assert re.findall(r"^\| ([\w. ()]+?) +\| \**\.\d{3}\** \(1\) +\|$", sweep.stdout, re.M) == [
@@ -176,7 +163,7 @@ def test_targets_share_runs() -> None:
         "1.0",
     ]
     ablation = reproduce("table2", *options)
-    assert "3 runs wanted; 2 to do" in ablation.stderr
+    assert "3 runs requested; 2 to do" in ablation.stderr
     assert [row["all_parameters"]["correlation"] for row in rows()[5:]] == ["none", "prior"]
     assert re.findall(r"^\| toy +\| (\w+) +\| \**\.\d{3}\** \(1\) +\|$", ablation.stdout, re.M) == [
         "SNUH_ind",
@@ -219,7 +206,7 @@ def test_other_documents_of_the_same_name_are_refused(data: Path) -> None:
     write_corpus(data / "toy.jsonl.gz", docs=200, seed=1)
     ran = run("reproduce", *TOY, "--bits", 8, "--seeds", 1)
     assert ran.code == 2
-    assert "results/runs.jsonl holds runs on other documents of toy" in ran.complaints[0]
+    assert "results/runs.jsonl has runs on other documents of toy" in ran.complaints[0]
 
 
 REFUSED = {
@@ -237,14 +224,14 @@ REFUSED = {
     ),
     "bad parameter": ((*TOY, "--set", "tau=-1"), r"tau must be above 0, got -1"),
     "bad bits": ((*TOY, "--bits", "20"), r"bits must be a multiple of 8 from 8 to 512, got 20"),
-    "no number": ((*TOY, "--seeds", "0-2"), r'--seeds expects whole numbers with commas between, got "0-2"'),
+    "no number": ((*TOY, "--seeds", "0-2"), r'--seeds expects integers separated by commas, got "0-2"'),
     "other methods in the ablation": (
         ("table2", "--method", "snuh-plus"),
         r"table2 compares variants of snuh, got snuh-plus: use table1",
     ),
     "the ablation's parameter": (
         ("table2", "--set", "correlation=prior"),
-        r"table2 sets correlation itself: leave it out of --set, or of the file",
+        r"table2 sets correlation itself: remove it from --set or from the settings file",
     ),
     "a sweep of a method without the parameter": (
         ("tau", "--method", "vdsh"),
@@ -256,7 +243,7 @@ REFUSED = {
     ),
     "a sweep's parameter": (
         ("neighbors", "--set", "neighbors=5"),
-        r"neighbors sets neighbors itself: leave it out of --set, or of the file",
+        r"neighbors sets neighbors itself: remove it from --set or from the settings file",
     ),
     "no file yet": (("table1", "--table"), r"cannot read results/runs\.jsonl: No such file"),
     "a folder": ((*TOY, "--results", "data"), r"cannot read data: Is a directory"),
@@ -292,13 +279,7 @@ def test_a_corpus_without_a_split_is_refused(data: Path) -> None:
 
 
 def test_a_method_whose_extra_is_missing_is_refused(data: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, "reproduce", *TOY],
-        capture_output=True,
-        text=True,
-        env=environment() | {"SNUH_DATA": str(data)},
-        timeout=60,
-    )
+    done = run_without("torch", "reproduce", *TOY, SNUH_DATA=str(data))
     assert done.returncode == 2
     assert done.stderr == 'snuh: training needs PyTorch: pip install "snuh[train]"\n'
     assert not FILE.parent.exists()

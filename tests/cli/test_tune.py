@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,22 +12,11 @@ from typing import Any
 import pytest
 
 import snuh
-from tests.cli.running import Ran, environment, run, start
+from tests.cli.running import Ran, run, run_without, start
 from tests.worlds import planted_topics, write_jsonl
 
 TINY = ("--method", "snuh", "--bits", 16, "--set", "epochs=2", "--set", "trees=2")
 ITQ = ("--method", "itq", "--bits", 16)
-
-WITHOUT_OPTUNA = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name == "optuna":
-            raise ModuleNotFoundError("No module named 'optuna'", name="optuna")
-sys.meta_path.insert(0, Absent())
-from snuh.cli import main
-main()
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +132,7 @@ def test_other_files_are_never_replaced(world: Path) -> None:
     assert "is no file of settings" in refused(world, *ITQ, "--out", "notes.json")
     assert "must end in .json" in refused(world, *ITQ, "--out", "notes.toml")
     before = world.read_bytes()
-    assert "is no study" in refused(world, *ITQ, "--study", world)
+    assert "is not a study" in refused(world, *ITQ, "--study", world)
     assert world.read_bytes() == before
 
 
@@ -189,13 +176,7 @@ def test_a_bad_option_is_one_clear_line(options: tuple[object, ...], complaint: 
 
 
 def test_the_missing_extra_is_named(world: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_OPTUNA, "tune", str(world), "--bits", "16"],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=60,
-    )
+    done = run_without("optuna", "tune", str(world), "--bits", "16")
     assert (done.returncode, done.stderr) == (2, 'snuh: tuning needs Optuna: pip install "snuh[tune]"\n')
 
 
@@ -210,7 +191,7 @@ def test_ctrl_c_keeps_the_study_and_writes_the_best_so_far(world: Path) -> None:
         process.send_signal(signal.SIGINT)  # a second one costs nothing
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
-    assert "snuh: interrupted: the best settings so far are kept; the same command goes on with" in stderr
+    assert "snuh: interrupted: the best settings so far are written; the same command resumes" in stderr
     assert "Traceback" not in stderr
     done = settings()["origin"]["trials"]
     assert done >= 3 and f"{done}, " in stdout

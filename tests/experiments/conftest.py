@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from snuh.experiments.corpora import Corpus, read_corpus
 from tests.experiments.worlds import data_folder
 
 
@@ -14,3 +15,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = data_folder(tmp_path)
     monkeypatch.setenv("SNUH_DATA", str(folder))
     return folder
+
+
+@pytest.fixture
+def toy(data: Path) -> Corpus:
+    """The corpus toy, read."""
+    return read_corpus("toy", {})

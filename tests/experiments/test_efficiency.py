@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from snuh.experiments.efficiency import EFFICIENCY, USUAL
+from snuh.experiments.efficiency import DEFAULT, EFFICIENCY
 from tests.experiments.worlds import finished, table_cells
 
-CHOICE = replace(USUAL, corpora=("ng20",))
+CHOICE = replace(DEFAULT, corpora=("ng20",))
 
 
 def timed(method: str, wanted: int, documents: int, epoch: float) -> dict[str, Any]:

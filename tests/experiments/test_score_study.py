@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from snuh.errors import InputError
-from snuh.experiments.candidates import CANDIDATES
-from snuh.experiments.score_study import SCORE_STUDY, USUAL, variants, verdict
+from snuh.experiments.score_study import DEFAULT, SCORE_STUDY, score_quality, variants
+from snuh.experiments.scores import CANDIDATES
 from snuh.methods import METHODS, make
 from tests.experiments.worlds import finished, table_cells
 
-CHOICE = replace(USUAL, corpora=("ng20",), methods=("itq", "lsh", "nash", "sph"))
+CHOICE = replace(DEFAULT, corpora=("ng20",), methods=("itq", "lsh", "nash", "sph"))
 
 
 def row(precision: float | None, score: float, **changes: Any) -> dict[str, Any]:
@@ -33,12 +33,16 @@ ROWS = [
 
 
 def test_correlation_is_of_ranks_and_the_loss_is_of_the_run_with_the_best_score() -> None:
-    found = verdict(ROWS[:3], "both")
+    found = score_quality(ROWS[:3], "both")
     assert found is not None
-    assert (found.runs, found.correlation, found.lost) == (3, pytest.approx(0.5), pytest.approx(0.1))
-    worst = verdict(ROWS[:3], "halves")
+    assert (found.runs, found.correlation, found.precision_lost) == (
+        3,
+        pytest.approx(0.5),
+        pytest.approx(0.1),
+    )
+    worst = score_quality(ROWS[:3], "halves")
     assert worst is not None
-    assert (worst.correlation, worst.lost) == (pytest.approx(-0.5), pytest.approx(0.5))
+    assert (worst.correlation, worst.precision_lost) == (pytest.approx(-0.5), pytest.approx(0.5))
 
 
 def test_table_counts_the_runs_that_were_chosen_and_have_scores() -> None:
@@ -56,8 +60,8 @@ def test_too_few_runs_leave_their_cells_empty() -> None:
 
 
 def test_all_settings_are_those_of_their_methods() -> None:
-    found = variants(USUAL)
-    assert len(found) * len(USUAL.corpora) >= 60
+    found = variants(DEFAULT)
+    assert len(found) * len(DEFAULT.corpora) >= 60
     assert {variant.method for variant in found} == set(METHODS)
     for variant in found:
         make(variant.method, bits=64, seed=0, parameters=variant.parameters).check_parameters()
@@ -65,4 +69,4 @@ def test_all_settings_are_those_of_their_methods() -> None:
 
 def test_what_the_study_sets_itself_cannot_be_given() -> None:
     with pytest.raises(InputError, match="score sets epochs itself"):
-        variants(replace(USUAL, parameters={"epochs": 3}))
+        variants(replace(DEFAULT, parameters={"epochs": 3}))

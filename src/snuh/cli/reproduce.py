@@ -1,4 +1,4 @@
-"""`snuh reproduce`: the paper's tables, run by run."""
+"""`snuh reproduce`: the tables and figures of the paper, run by run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ EXAMPLES = (
 
 TARGETS = (
     "table1: every method, beside the paper's Table 1.",
-    "table2: snuh with less correlation, beside Table 2.",
+    "table2: the ablation of snuh, beside Table 2.",
     "trees: snuh with 0 to 20 spanning trees.",
     "neighbors: snuh with 1 to 20 neighbours.",
-    "tau: snuh with other slopes of its sigmoid.",
-    "beta: snuh with other weights of divergences.",
-    "efficiency: seconds and memory of snuh and vdsh.",
-    "case-study: documents ever further from a query.",
-    "map: a map of the codes of snuh, and of ammi.",
+    "tau: snuh with other temperatures of its sigmoid.",
+    "beta: snuh with other weights of the KL divergences.",
+    "efficiency: time and memory of snuh and vdsh.",
+    "case-study: documents at increasing distance from a query.",
+    "map: two-dimensional maps of the codes of snuh and ammi.",
     "appendix: snuh beside rbsh and pairrec.",
-    "score: which score without labels tracks them.",
+    "score: which score without labels tracks precision.",
 )
 
-DEFAULT_FILE = Path("results/runs.jsonl")  # of all targets, as they share runs
+DEFAULT_FILE = Path("results/runs.jsonl")  # shared by all targets
 
 Names = list[str] | None
 
@@ -42,92 +42,96 @@ Names = list[str] | None
 def reproduce(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="\n\n".join(TARGETS))],
     corpus: Annotated[
-        Names, typer.Option(metavar="NAME", help="Corpora in SNUH_DATA; NAME.tfidf takes a .mat file's rows.")
+        Names, typer.Option(metavar="NAME", help="Corpora in SNUH_DATA; NAME.tfidf is a .mat file.")
     ] = None,
     method: Annotated[
         Names, typer.Option(metavar="NAME", help='Methods, see "snuh methods"; a sweep takes one.')
     ] = None,
-    bits: Annotated[Names, typer.Option(metavar="N", help="Lengths of the codes.")] = None,
-    seeds: Annotated[Names, typer.Option(metavar="N", help="Seeds, each a run of its own.")] = None,
+    bits: Annotated[Names, typer.Option(metavar="N", help="Code lengths.")] = None,
+    seeds: Annotated[Names, typer.Option(metavar="N", help="Random seeds, one run each.")] = None,
     select: Annotated[
         str,
         typer.Option(
-            metavar="BY", help="What chooses the epoch: label-free, or labels (of val) as in the paper."
+            metavar="BY", help="What selects the epoch: label-free, or labels (of val) as in the paper."
         ),
     ] = "label-free",
     settings: Annotated[
         Names,
-        typer.Option("--set", metavar="KEY=VALUE", help='A setting of all the runs, as in "snuh fit".'),
+        typer.Option("--set", metavar="KEY=VALUE", help='A setting of all runs, as in "snuh fit".'),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help='Settings of all the runs, such as "snuh tune" writes; its seed is left.'
+            metavar="FILE", help='Settings of all runs, as written by "snuh tune"; its seed is ignored.'
         ),
     ] = None,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="Only a part, of minutes: seed 0 of one corpus, tables at 16 and 64 bits, sweeps at every "
-            "second value.",
+            help="Only a part that takes minutes: one corpus, seed 0, tables at 16 and 64 bits, every second "
+            "value of sweeps.",
         ),
     ] = False,
     results: Annotated[
-        Path, typer.Option(metavar="FILE", help="Finished runs of all targets, a line each.")
+        Path, typer.Option(metavar="FILE", help="The results file, one line per finished run.")
     ] = DEFAULT_FILE,
-    table: Annotated[bool, typer.Option("--table", help="Print the table of the file, run nothing.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="Do runs again that failed.")] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="Print the table from the results file, run nothing.")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed.")] = False,
 ) -> None:
-    """Repeat an experiment of the paper, and print its table as Markdown.
+    """Reproduce an experiment of the paper, and print its table as Markdown.
 
-    The figures are precision@100, mean and deviation over three seeds, on ng20, reuters and tmc: the tables
-    at 16, 32, 64 and 128 bits; the sweeps, from trees to beta, at 64. "snuh report" makes a page of them.
+    Tables show precision@100, mean and standard deviation over three seeds, on ng20, reuters and tmc: table1,
+    table2 and appendix at 16, 32, 64 and 128 bits, the sweeps from trees to beta at 64. "snuh report" makes
+    a page of them.
 
-    Does only the runs that the file of results does not hold yet, and adds each to it once it is done: stop
-    it at any time, the same command goes on. Targets share runs, and several processes may work on one file.
+    Only runs that are missing in the results file are executed, and each is added to it when it finishes. You
+    can stop at any time; the same command resumes. Targets share runs, and several processes can work on one
+    file.
 
-    On a machine of 2 cores, a run on a corpus like ng20 takes about a minute of one; all of table1 takes
-    some 7 hours, table2 about one, a sweep about 20 minutes for each corpus, efficiency 15 minutes, the case
-    study and the map 5 each, the appendix about 3 hours, the study of the score an hour.
+    On a machine with 2 cores, a run on a corpus like ng20 takes about one core-minute; all of table1 takes
+    about 7 hours, table2 one hour, a sweep 20 minutes per corpus, efficiency 15 minutes, case-study and map 5
+    minutes each, appendix 3 hours, score one hour.
 
-    Options of several values are given again for each, or with commas: --bits 16,64.
+    Options with several values can be repeated or take commas: --bits 16,64.
     """
     from snuh.cli.training import read_config
-    from snuh.experiments.rows import read_rows
+    from snuh.experiments.run import read_rows
     from snuh.experiments.targets import find_target
 
     chosen = find_target(target)
-    usual = chosen.quick if quick else chosen.usual
+    default = chosen.quick if quick else chosen.default
     if config is not None:
-        usual = _configured(usual, read_config(config))
-    choice = _choice(usual, corpus, method, bits, seeds, select, settings)
+        default = _configured(default, read_config(config))
+    choice = _choice(default, corpus, method, bits, seeds, select, settings)
     if table:
         _check_corpora(choice.corpora if corpus else (), results)
     else:
         from snuh.cli.output import check_writable
-        from snuh.cli.runs import do_missing
+        from snuh.cli.runs import execute_pending
 
         check_writable(results)
-        do_missing(chosen.runs(choice), results, retry=retry)
+        execute_pending(chosen.runs(choice), results, retry=retry)
     typer.echo(chosen.markdown(choice, read_rows(results)))
 
 
-def _configured(usual: Choice, config: Config) -> Choice:
-    """Return what is usual with the settings of a file."""
+def _configured(default: Choice, config: Config) -> Choice:
+    """Return the default choice with the settings of a file."""
     from dataclasses import replace
 
     return replace(
-        usual,
-        methods=(config.method,) if config.method else usual.methods,
-        bits=(config.bits,) if config.bits else usual.bits,
+        default,
+        methods=(config.method,) if config.method else default.methods,
+        bits=(config.bits,) if config.bits else default.bits,
         parameters=config.parameters,
         features=config.features,
     )
 
 
 def _choice(
-    usual: Choice,
+    default: Choice,
     corpora: Names,
     methods: Names,
     bits: Names,
@@ -143,14 +147,14 @@ def _choice(
 
     parsed = parse_settings(settings or ())
     choice = replace(
-        usual,
-        corpora=_values(corpora) or usual.corpora,
-        methods=_values(methods) or usual.methods,
-        bits=_numbers(bits, "--bits") or usual.bits,
-        seeds=_numbers(seeds, "--seeds") or usual.seeds,
+        default,
+        corpora=_values(corpora) or default.corpora,
+        methods=_values(methods) or default.methods,
+        bits=_integers(bits, "--bits") or default.bits,
+        seeds=_integers(seeds, "--seeds") or default.seeds,
         select=check_select(select),
-        parameters={**usual.parameters, **parsed.method},
-        features={**usual.features, **parsed.features},
+        parameters={**default.parameters, **parsed.method},
+        features={**default.features, **parsed.features},
     )
     for name in choice.methods:
         info(name)
@@ -158,24 +162,24 @@ def _choice(
 
 
 def _values(given: Names) -> tuple[str, ...]:
-    """Return the values of an option, each once: `--bits 16 --bits 32` and `--bits 16,32` are alike."""
+    """Return the distinct values of an option: `--bits 16 --bits 32` and `--bits 16,32` are the same."""
     parts = (part.strip() for value in given or () for part in value.split(","))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
-def _numbers(given: Names, option: str) -> tuple[int, ...]:
+def _integers(given: Names, option: str) -> tuple[int, ...]:
     from snuh.errors import InputError
 
     values = _values(given)
     for value in values:
         if not value.isdecimal():
-            raise InputError(f'{option} expects whole numbers with commas between, got "{value}"')
+            raise InputError(f'{option} expects integers separated by commas, got "{value}"')
     return tuple(dict.fromkeys(map(int, values)))
 
 
 def _check_corpora(corpora: Sequence[str], path: Path) -> None:
     from snuh.errors import InputError, suggest
-    from snuh.experiments.rows import read_rows
+    from snuh.experiments.run import read_rows
 
     known = {row["corpus"] for row in read_rows(path)}
     for name in corpora:
@@ -183,7 +187,7 @@ def _check_corpora(corpora: Sequence[str], path: Path) -> None:
             raise InputError(f'{path} has no run on the corpus "{name}"{suggest(name, known)}')
 
 
-# `snuh report`: finished runs as one page, and a summary beside it.
+# `snuh report`: finished runs as one page, with a summary beside it.
 
 REPORT_EXAMPLES = ("snuh report", "snuh report --results my-runs.jsonl --out my-report.html")
 
@@ -192,36 +196,47 @@ DEFAULT_PAGE = Path("results/report.html")
 
 def report(
     results: Annotated[
-        Path, typer.Option(metavar="FILE", help='Finished runs, as "snuh reproduce" leaves them.')
+        Path, typer.Option(metavar="FILE", help='The results file that "snuh reproduce" writes.')
     ] = DEFAULT_FILE,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="The page, an .html file; the summary ends in .md.")
     ] = DEFAULT_PAGE,
 ) -> None:
-    """Make one HTML page, and a Markdown summary, of the runs that "snuh reproduce" has finished.
+    """Make an HTML page and a Markdown summary of the runs that "snuh reproduce" has finished.
 
-    The page has the tables beside the paper's, paired comparisons, plots, maps and the case study, as far as
-    the file holds runs of them. It is one file that needs no network, for the screen, a phone or paper.
-    Runs nothing, and needs no PyTorch.
+    The page has the tables beside the paper's, paired differences, charts, maps and the case study, as far as
+    the results file has runs for them. It is one file that needs no network, for the screen, a phone or
+    paper. Runs no experiment, and needs no PyTorch. Needs pip install "snuh[experiments]".
     """
+    _check_extra()
     from snuh.cli.output import check_no_source, check_writable, print_facts
     from snuh.errors import InputError
-    from snuh.experiments.rows import read_rows
+    from snuh.experiments.report.page import render_html, render_markdown
+    from snuh.experiments.report.report import build_report
+    from snuh.experiments.run import read_rows
     from snuh.io import atomic_write
-    from snuh.report.page import page
-    from snuh.report.report import make_report
-    from snuh.report.summary import summary
 
     if out.suffix.lower() != ".html":
         raise InputError(
             f"--out expects a file ending in .html, got {out}: the summary ends in .md beside it"
         )
-    beside = out.with_suffix(".md")
-    for path in (out, beside):
+    summary = out.with_suffix(".md")
+    for path in (out, summary):
         check_writable(path)
         check_no_source(path, str(results))
-    made = make_report(read_rows(results), str(results))
-    for path, text in ((out, page(made)), (beside, summary(made, out.name))):
+    content = build_report(read_rows(results), str(results))
+    for path, text in ((out, render_html(content)), (summary, render_markdown(content, out.name))):
         with atomic_write(path) as file:
             file.write_text(text, encoding="utf-8", newline="\n")
-    print_facts([("page", str(out)), ("summary", str(beside))])
+    print_facts([("page", str(out)), ("summary", str(summary))])
+
+
+def _check_extra() -> None:
+    from snuh.errors import MissingExtraError
+
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise MissingExtraError('the report needs matplotlib: pip install "snuh[experiments]"') from None

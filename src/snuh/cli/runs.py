@@ -1,4 +1,4 @@
-"""Doing runs in the terminal: what is missing, one after the other, with the time that is left."""
+"""Executing pending runs in the terminal, one after the other, with the estimated time left."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ import typer
 from snuh.cli.base_command import EXIT_INTERRUPTED, say
 from snuh.cli.output import display, duration, plural
 from snuh.experiments.corpora import Corpora
-from snuh.experiments.estimate import seconds_left
-from snuh.experiments.machine import commit
-from snuh.experiments.measure import check_runs, measure
-from snuh.experiments.results import Results
-from snuh.experiments.rows import read_rows, unfinished
-from snuh.experiments.run import Row, Run, run_key
+from snuh.experiments.environment import commit
+from snuh.experiments.results import ResultsFile, eta_seconds
+from snuh.experiments.run import Row, Run, latest_rows, pending_runs, read_rows
+from snuh.experiments.runner import check_runs, execute_run
 from snuh.progress import Progress
 
 
-def do_missing(runs: Sequence[Run], path: Path, *, retry: bool) -> None:
-    """Do the runs that the file does not hold, and add each to it once it is done."""
-    check_runs(unfinished(runs, read_rows(path) if path.exists() else [], retry=retry))
-    with Results(path, retry=retry) as results:
-        if results.was_cut:
-            say(f"warning: the last line of {path} was cut and is taken away: its run is done again")
-        corpora, code = Corpora(), commit()
+def execute_pending(runs: Sequence[Run], path: Path, *, retry: bool) -> None:
+    """Execute the runs that are missing in a results file, and add each to it when it finishes."""
+    check_runs(pending_runs(runs, read_rows(path) if path.exists() else [], retry=retry))
+    with ResultsFile(path, retry=retry) as results:
+        if results.was_truncated:
+            say(f"warning: the last line of {path} was incomplete and is removed: its run is repeated")
+        corpora, version = Corpora(), commit()
         try:
-            _tell(f"{plural(len(runs), 'run')} wanted", results.missing(runs), results)
-            # Again, as a run that another process had may be free by now: it was stopped.
-            while _work_through(results.missing(runs), results, corpora, code):
+            _report(f"{plural(len(runs), 'run')} requested", results.pending(runs), results)
+            # Repeat until nothing is left: a run that another process had claimed becomes free if it stops.
+            while _execute_unclaimed(results.pending(runs), results, corpora, version):
                 pass
         except KeyboardInterrupt:
-            say(f"interrupted: finished runs are in {path}, the same command goes on")
+            say(f"interrupted: finished runs are in {path}, the same command resumes")
             raise typer.Exit(EXIT_INTERRUPTED) from None
-        if under_way := results.missing(runs):
+        if claimed := results.pending(runs):
             say(
-                f"warning: {plural(len(under_way), 'run')} under way in another process: not in the table yet"
+                f"warning: {plural(len(claimed), 'run')} in progress in another process: not in the table yet"
             )
         _warn_of_failures(runs, results.rows())
 
 
-def _work_through(missing: Sequence[Run], results: Results, corpora: Corpora, code: str | None) -> int:
-    """Do those of the runs that no other process has; return how many."""
-    done = 0
-    for number, run in enumerate(missing, start=1):
-        with results.claim(run) as is_mine:
-            if is_mine:
-                row = _do(run, results, corpora, code)
+def _execute_unclaimed(
+    pending: Sequence[Run], results: ResultsFile, corpora: Corpora, version: str | None
+) -> int:
+    """Execute the runs that no other process has claimed; return their number."""
+    executed = 0
+    for number, run in enumerate(pending, start=1):
+        with results.claim(run) as is_claimed:
+            if is_claimed:
+                row = _execute(run, results, corpora, version)
                 results.append(row)
-                _tell(_outcome(run, row), results.missing(missing[number:]), results)
-                done += 1
-    return done
+                _report(_outcome(run, row), results.pending(pending[number:]), results)
+                executed += 1
+    return executed
 
 
-def _do(run: Run, results: Results, corpora: Corpora, code: str | None) -> Row:
+def _execute(run: Run, results: ResultsFile, corpora: Corpora, version: str | None) -> Row:
     with display() as shown:
         corpus = corpora.get(run.corpus, run.features, progress=shown.stage(f"Reading {run.corpus}"))
         results.check_documents(run.corpus, corpus.sha256)
@@ -64,7 +64,7 @@ def _do(run: Run, results: Results, corpora: Corpora, code: str | None) -> Row:
         def report(progress: Progress) -> None:
             shown.show(label, progress.done if progress.stage == "training" else 0.0)
 
-        return measure(run, corpus, commit=code, on_progress=report)
+        return execute_run(run, corpus, commit=version, on_progress=report)
 
 
 def _outcome(run: Run, row: Row) -> str:
@@ -73,15 +73,15 @@ def _outcome(run: Run, row: Row) -> str:
     return f"{run}: precision@100 {row['precision']['100']:.4f} in {duration(row['seconds'])}"
 
 
-def _tell(event: str, left: Sequence[Run], results: Results) -> None:
-    """Write a line on what happened and what is still to do."""
-    seconds = seconds_left(left, results.rows())
+def _report(event: str, left: Sequence[Run], results: ResultsFile) -> None:
+    """Print what happened and what is left to do."""
+    seconds = eta_seconds(left, results.rows())
     time = "" if seconds is None or not left else f", about {duration(seconds)}"
     typer.echo(f"{event}; {len(left)} to do{time}", err=True)
 
 
 def _warn_of_failures(runs: Sequence[Run], rows: Sequence[Row]) -> None:
-    latest = {run_key(row): row for row in rows}
+    latest = latest_rows(rows)
     failed = [run for run in runs if run.key in latest and latest[run.key]["error"] is not None]
     if failed:
-        say(f"warning: {plural(len(failed), 'run')} failed, such as {failed[0]}; --retry does them again")
+        say(f"warning: {plural(len(failed), 'run')} failed, such as {failed[0]}; --retry repeats them")

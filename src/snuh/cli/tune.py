@@ -1,4 +1,4 @@
-"""`snuh tune`: the settings with which a method learns the best codes of a corpus."""
+"""`snuh tune`: search for the settings with which a method learns the best codes of a corpus."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from snuh.cli.options import Bits, IdField, Json, Source, TextField
 from snuh.methods import DEFAULT
 
 if TYPE_CHECKING:
-    from snuh.tuning.study import Done, Study
+    from snuh.tuning.study import FinishedTrial, Study
 
-SCORES = {  # what settings are compared by
-    "label-free": "how much of what the code of one half of a document finds is near the other half",
-    "labels": "precision@100 of the documents of val",
+SCORES = {
+    "label-free": "held-out score, see docs/tuning.md",
+    "labels": "precision@100 of the validation documents",
 }
 
 EXAMPLES = (
@@ -29,30 +29,30 @@ EXAMPLES = (
 def tune(
     source: Source,
     bits: Bits,
-    method: Annotated[str, typer.Option(metavar="NAME", help='What learns, see "snuh methods".')] = DEFAULT,
+    method: Annotated[str, typer.Option(metavar="NAME", help='The method, see "snuh methods".')] = DEFAULT,
     select: Annotated[
         str,
         typer.Option(
-            metavar="BY", help="What settings and epochs are compared by: label-free, or labels (of val)."
+            metavar="BY", help="What trials and epochs are compared by: label-free, or labels (of val)."
         ),
     ] = "label-free",
     trials: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many the study is to have in the end.")
+        int, typer.Option(metavar="N", min=1, help="Total number of trials of the study.")
     ] = 30,
     minutes: Annotated[
-        float | None, typer.Option(metavar="N", min=0, help="Begin no trial after so many minutes.")
+        float | None, typer.Option(metavar="N", min=0, help="Start no new trial after N minutes.")
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="The best settings, a .json file for --config.")
+        Path, typer.Option(metavar="FILE", help="The settings file to write, for --config.")
     ] = Path("settings.json"),
     study: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The trials, to go on with; beside --out if not given."),
+        typer.Option(metavar="FILE", help="The trials, to resume; default: beside --out."),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help='Not to be tried but fixed, as in "snuh fit".'),
+        typer.Option("--set", metavar="KEY=VALUE", help='A fixed setting, as in "snuh fit".'),
     ] = None,
     text_field: TextField = "text",
     id_field: IdField = "id",
@@ -60,50 +60,50 @@ def tune(
 ) -> None:
     """Search for the settings with which a method learns the best codes of a source.
 
-    Tries the paper's values of learning rate, batch size, tau, alpha, beta, neighbours and trees, as far as
-    the method has them, each trial a fit. The method's defaults come first, and trials that fall behind are
-    given up. By default no label is looked at.
+    Each trial is a fit. The search space has the paper's values of learning rate, batch size, tau, alpha,
+    beta, neighbours and trees, as far as the method has them. The method's defaults come first, and trials
+    that fall behind are pruned. By default labels are not used.
 
-    Stop it at any time: the best settings so far are written, and the same command goes on. Needs
+    You can stop at any time: the best settings so far are written, and the same command resumes. Needs
     pip install "snuh[tune]".
     """
     _check_extra()
     from snuh.cli.output import check_writable, display, open_documents
     from snuh.cli.training import check_config_path, check_features, make_hasher
-    from snuh.cli.trials import do_trials
+    from snuh.cli.trials import run_trials
     from snuh.experiments.run import check_select
-    from snuh.tuning.grids import check_tunable, make_grid
-    from snuh.tuning.rows import read_rows
+    from snuh.tuning.objective import Objective, read_tuning_data
+    from snuh.tuning.search_space import build_search_space, check_tunable
     from snuh.tuning.study import Study
-    from snuh.tuning.task import Task
 
     by = check_select(select)
     hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
     check_tunable(method, bits=bits, seed=seed, fixed=hasher.parameters)
     check_config_path(out)
     file = out.with_name(f"{out.stem}.study.jsonl") if study is None else study
-    for place in (out, file):
-        check_writable(place)
+    for path in (out, file):
+        check_writable(path)
     documents = open_documents(source, text_field=text_field, id_field=id_field)
     check_features(hasher, documents)
     with display() as shown:
-        rows = read_rows(documents, hasher.features, on_progress=shown)
-    task = Task(rows, method, bits=bits, seed=seed, select=by, fixed=hasher.parameters)
-    grid = make_grid(method, bits=bits, seed=seed, fixed=hasher.parameters, docs=task.documents)
-    subject = {
-        **task.facts(),
-        "score": SCORES[by],
+        data = read_tuning_data(documents, hasher.features, on_progress=shown)
+    objective = Objective(data, method, bits=bits, seed=seed, select=by, fixed=hasher.parameters)
+    space = build_search_space(
+        method, bits=bits, seed=seed, fixed=hasher.parameters, docs=objective.documents
+    )
+    fingerprint = {
+        **objective.fingerprint(),
         "set": hasher.parameters,
         "features": hasher.features,
-        "values": grid.values,
+        "values": space.values,
     }
-    with Study(file, subject, grid, seed=seed) as opened:
-        was_interrupted = do_trials(task, opened, trials=trials, minutes=minutes)
-        best = _best(opened, was_interrupted)
+    with Study(file, fingerprint, space, seed=seed) as opened:
+        was_interrupted = run_trials(objective, opened, trials=trials, minutes=minutes)
+        best = _best_trial(opened, was_interrupted)
         summary = {
             "settings": str(out),
             "study": str(file),
-            **task.facts(),
+            **objective.fingerprint(),
             "parameters": {**hasher.parameters, **best.parameters},
             "features": hasher.features,
             **_comparison(opened, best),
@@ -123,35 +123,35 @@ def _check_extra() -> None:
         raise MissingExtraError('tuning needs Optuna: pip install "snuh[tune]"') from None
 
 
-def _best(study: Study, was_interrupted: bool) -> Done:
-    """Return the best trial; where there is none, say why and exit."""
+def _best_trial(study: Study, was_interrupted: bool) -> FinishedTrial:
+    """Return the best trial; if there is none, say why and exit."""
     from snuh.cli.base_command import EXIT_INTERRUPTED, say
     from snuh.errors import InputError
 
-    best = study.best()
+    best = study.best_trial()
     if was_interrupted:
-        kept = "before a trial was done" if best is None else "the best settings so far are kept"
-        say(f"interrupted: {kept}; the same command goes on with {study.path}")
+        outcome = "no trial has finished" if best is None else "the best settings so far are written"
+        say(f"interrupted: {outcome}; the same command resumes {study.path}")
     if best is not None:
         return best
     if was_interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed := study.trials():
         raise InputError(f"all {len(failed)} trials failed, the first: {failed[0].error}")
-    raise InputError("there was no time for a trial: give more --minutes")
+    raise InputError("no time for a trial: increase --minutes")
 
 
-def _comparison(study: Study, best: Done) -> dict[str, Any]:
-    """Return how the best trial compares with the defaults, and how the trials ended."""
-    trials, defaults = study.trials(), study.defaults()
-    usual = None if defaults is None else defaults.score
+def _comparison(study: Study, best: FinishedTrial) -> dict[str, Any]:
+    """Compare the best trial with the defaults, and count how the trials ended."""
+    trials, default_trial = study.trials(), study.default_trial()
+    default_score = None if default_trial is None else default_trial.score
     return {
         "score": best.score,
-        "defaults_score": usual,
-        "gain": None if usual is None or best.score is None else best.score - usual,
+        "defaults_score": default_score,
+        "gain": None if default_score is None or best.score is None else best.score - default_score,
         "trials": len(trials),
-        "given_up": sum(trial.end == "given up" for trial in trials),
-        "failed": sum(trial.end == "failed" for trial in trials),
+        "pruned": sum(trial.state == "pruned" for trial in trials),
+        "failed": sum(trial.state == "failed" for trial in trials),
         "seconds": round(sum(trial.seconds for trial in trials), 3),
     }
 
@@ -180,12 +180,12 @@ def _print(summary: dict[str, Any], source: str, *, as_json: bool) -> None:
     if as_json:
         print_json(summary)
         return
-    ends = f"{summary['trials']}, {summary['given_up']} given up, {summary['failed']} failed"
+    counts = f"{summary['trials']}, {summary['pruned']} pruned, {summary['failed']} failed"
     facts = [
         ("settings", summary["settings"]),
         ("study", summary["study"]),
         ("method", f"{summary['method']}, {summary['bits']} bits, seed {summary['seed']}"),
-        ("trials", f"{ends}, {duration(summary['seconds'])}"),
+        ("trials", f"{counts}, {duration(summary['seconds'])}"),
         ("score", f"{summary['score']:.4f} ({SCORES[summary['select']]})"),
         ("defaults", _gain(summary)),
         ("best", assignments(summary["parameters"])),
@@ -195,9 +195,9 @@ def _print(summary: dict[str, Any], source: str, *, as_json: bool) -> None:
 
 
 def _gain(summary: dict[str, Any]) -> str:
-    usual, gain = summary["defaults_score"], summary["gain"]
-    if usual is None:
+    score, gain = summary["defaults_score"], summary["gain"]
+    if score is None:
         return "failed"
     if not gain:
-        return f"{usual:.4f}: nothing better was found, the settings are the defaults"
-    return f"{usual:.4f}: the best is better by {gain:.4f}"
+        return f"{score:.4f}: nothing better was found, the settings are the defaults"
+    return f"{score:.4f}: the best is better by {gain:.4f}"

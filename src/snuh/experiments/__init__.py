@@ -1,1 +1,1 @@
-"""The paper's tables: which runs each needs, the file that keeps finished runs, and how they are printed."""
+"""The experiments of the paper: which runs each table needs, the results file, and the report."""

@@ -1,13 +1,12 @@
-"""Corpora by name, as feature rows by split, with a checksum of the documents that were read."""
+"""Corpora by name: feature rows by split, and a checksum of the documents."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 from snuh.corpus import SPLITS, Document, MatrixSource, MatrixSplit, TextSource, open_source
@@ -15,11 +14,9 @@ from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
 from snuh.corpus.datasets import find_corpus
 from snuh.corpus.source import MATRIX_SUFFIX, SUFFIXES
 from snuh.errors import InputError, check_arguments
-from snuh.experiments.candidates import CandidateScores
+from snuh.experiments.scores import CandidateScores
 from snuh.features import TfidfFeatures
 from snuh.io import dump_json
-
-TITLE_WIDTH = 90
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class Corpus:
     splits: Mapping[str, MatrixSplit]
 
     def first(self, documents: int | None) -> Corpus:
-        """Return the corpus with at most the first so many documents to train on."""
+        """Return the corpus with at most the first n training documents."""
         train = self.splits["train"]
         if documents is None or documents >= len(train.ids):
             return self
@@ -41,12 +38,12 @@ class Corpus:
 
     @cached_property
     def candidates(self) -> CandidateScores:
-        """What scores encoders of this corpus without labels, made when it is first asked for."""
+        """The candidate scores of this corpus, prepared on first use."""
         return CandidateScores(self.splits["train"].X, self.splits["val"].X)
 
 
 class Corpora:
-    """Reads each corpus once."""
+    """A cache that reads each corpus once."""
 
     def __init__(self) -> None:
         self._read: dict[str, Corpus] = {}
@@ -54,7 +51,7 @@ class Corpora:
     def get(
         self, name: str, features: Mapping[str, Any], *, progress: Callable[[float], None] | None = None
     ) -> Corpus:
-        """Return a corpus with these settings of the features."""
+        """Return a corpus with these feature settings."""
         key = dump_json([name, features])
         if key not in self._read:
             self._read[key] = read_corpus(name, features, progress=progress)
@@ -62,7 +59,7 @@ class Corpora:
 
 
 def locate(name: str, features: Mapping[str, Any]) -> Path:
-    """Return the file of a corpus; InputError where it is absent, or the settings do not suit it."""
+    """Return the file of a corpus; InputError if it is absent or does not take these settings."""
     path = find_corpus(name, SUFFIXES)
     if path.name.endswith(MATRIX_SUFFIX) and features:
         raise InputError(f"features.{next(iter(features))} is for texts, {path.name} holds feature rows")
@@ -113,20 +110,8 @@ def _check_splits(name: str, splits: Mapping[str, object]) -> None:
 
 
 def open_texts(name: str) -> TextSource:
-    """Return the source of a corpus; InputError where it has no texts to show."""
+    """Return the source of a corpus; InputError if it has no texts."""
     source = open_source(locate(name, {}))
     if isinstance(source, MatrixSource):
-        raise InputError(f"{name} holds feature rows, and no texts to show: choose a corpus of texts")
+        raise InputError(f"{name} holds feature rows and no texts: choose a corpus of texts")
     return source
-
-
-def read_titles(name: str, ids: Collection[str]) -> dict[str, str]:
-    """Return a line about each of these documents: its subject where it has one, or its first line."""
-    return {doc.id: title(doc.text) for doc in open_texts(name).documents() if doc.id in ids}
-
-
-def title(text: str) -> str:
-    """Return the subject line of a message, or the first line of any other text, cut to a line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    subjects = [line.removeprefix("Subject:").strip() for line in lines if line.startswith("Subject:")]
-    return shorten((subjects or lines or [""])[0], TITLE_WIDTH, placeholder=" …")

@@ -1,55 +1,78 @@
-"""The paper's picture of codes: test documents in the plane, SNUH beside AMMI. The report draws it."""
+"""The paper's visualization of codes: a two-dimensional map of test documents, SNUH beside AMMI."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from snuh.experiments.cells import Printed, Table, number
-from snuh.experiments.figures import Figures
-from snuh.experiments.run import Row
-from snuh.experiments.target import Choice, Target, Variant
+from snuh.encoder import Encoder
+from snuh.experiments.corpora import Corpus
+from snuh.experiments.run import Row, Run
+from snuh.experiments.tables import DescribedTables, Table, format_fraction
+from snuh.experiments.target import Aggregate, Choice, Target, Variant
 from snuh.training.validation_score import nearest_share
 
-USUAL = Choice(corpora=("ng20",), methods=("snuh", "ammi"), bits=(64,), seeds=(0,))
-QUICK = replace(USUAL, methods=("snuh",))
-NEAREST = 10
+DEFAULT = Choice(corpora=("ng20",), methods=("snuh", "ammi"), bits=(64,), seeds=(0,))
+QUICK = replace(DEFAULT, methods=("snuh",))
+MAX_POINTS = 2_000
+MAP_SIZE = 1_000  # coordinates are integers from 0 to this
+NEIGHBORS = 10
 
-ABOUT = f"""t-SNE of the values that the bits are cut from, of test documents; "snuh report" draws it.
-In the table: of the {NEAREST} nearest points of a point, the share with its label."""
+METHOD_DESCRIPTION = "t-SNE of the real values that are thresholded to bits, for test documents."
+NEIGHBORS_DESCRIPTION = f"the fraction of the {NEIGHBORS} nearest points of a point that have its label"
+DESCRIPTION = f"""{METHOD_DESCRIPTION} "snuh report" draws the maps.
+In the table: {NEIGHBORS_DESCRIPTION}."""
+
+
+def map_points(run: Run, encoder: Encoder, corpus: Corpus) -> dict[str, Any]:
+    """Return label names, and (x, y, label index) of each labelled test document."""
+    from sklearn.manifold import TSNE
+
+    test = corpus.splits["test"]
+    rows = [row for row, labels in enumerate(test.labels) if labels][:MAX_POINTS]
+    first_labels = [min(test.labels[row]) for row in rows]
+    names = sorted(set(first_labels))
+    values = encoder.values(test.X[rows])
+    perplexity = min(30, (len(rows) - 1) / 3)
+    positions = TSNE(random_state=run.seed, init="pca", perplexity=perplexity).fit_transform(values)
+    positions = (positions - positions.min(0)) / np.ptp(positions, axis=0).max()
+    points = np.round(positions * MAP_SIZE).astype(int).tolist()
+    return {
+        "labels": names,
+        "points": [[*point, names.index(label)] for point, label in zip(points, first_labels, strict=True)],
+    }
 
 
 def variants(choice: Choice) -> list[Variant]:
-    """Return each method, with a map to make."""
+    """Return each method, with a map to compute."""
     return [Variant(method, method, observe="map") for method in choice.methods]
 
 
-def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> Printed:
-    """Return how well each map keeps labels together."""
-    figures = Figures(choice, rows)
-    titles, lines = ("corpus", "bits", "method", "seed", "points", "same label"), []
-    for corpus in choice.corpora:
-        for bits in choice.bits:
-            for variant in variants:
-                for row in figures.rows(corpus, bits, variant):
-                    points = row["observed"]["points"]
-                    share = number(same_label(points), digits=3)
-                    facts = (corpus, str(bits), variant.label, str(row["seed"]), f"{len(points):,}", share)
-                    lines.append(facts)
-    return Printed(ABOUT, [Table(titles, lines)])
+def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> DescribedTables:
+    """Return how well each map keeps documents of a label together."""
+    titles = ("corpus", "bits", "method", "seed", "points", "same label")
+    lines = []
+    for row in Aggregate(choice, rows).all_rows(variants):
+        points = row["observed"]["points"]
+        fraction = format_fraction(same_label(points), digits=3)
+        lines.append(
+            (row["corpus"], str(row["bits"]), row["method"], str(row["seed"]), f"{len(points):,}", fraction)
+        )
+    return DescribedTables(DESCRIPTION, [Table(titles, lines)])
 
 
 def same_label(points: Sequence[Sequence[int]]) -> float:
-    """Return the share of equal labels among the nearest points; a point is (x, y, number of its label)."""
-    table = np.asarray(points)
-    places, labels = table[:, :2], table[:, 2]
-    nearest = min(NEAREST, len(table) - 1)
-    distances = ((places[:, None] - places[None]) ** 2).sum(2)
+    """Return the mean fraction of equal labels among nearest points; a point is (x, y, label index)."""
+    array = np.asarray(points)
+    positions, labels = array[:, :2], array[:, 2]
+    neighbors = min(NEIGHBORS, len(array) - 1)
+    distances = ((positions[:, None] - positions[None]) ** 2).sum(2)
     np.fill_diagonal(distances, np.iinfo(distances.dtype).max)
-    share = nearest_share(distances, nearest)  # points have whole numbers for places: many are as near
-    return float(share[labels == labels[:, None]].sum(dtype=np.float64) / (nearest * len(table)))
+    weights = nearest_share(distances, neighbors)  # integer coordinates: many distances tie
+    return float(weights[labels == labels[:, None]].sum(dtype=np.float64) / (neighbors * len(array)))
 
 
-MAP = Target("map", USUAL, QUICK, variants, table)
+MAP = Target("map", DEFAULT, QUICK, variants, table)

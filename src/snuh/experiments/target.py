@@ -1,37 +1,48 @@
-"""What can be reproduced: a target has a name, the runs that it wants, and a way to print them."""
+"""A target is a table or figure to reproduce: the runs that it needs, and how their rows become tables."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 from snuh.errors import InputError
-from snuh.experiments.cells import Printed
-from snuh.experiments.run import Observe, Row, Run, Select
+from snuh.experiments.run import Artifact, Row, Run, Select, latest_rows
+from snuh.experiments.tables import Cell, DescribedTables, bold
+
+PAPER_CORPORA = ("ng20", "reuters", "tmc")
+PAPER_BITS = (16, 32, 64, 128)
+PAPER_SEEDS = (0, 1, 2)
+
+PROTOCOLS: Mapping[Select, str] = {
+    "label-free": "A fit sees no labels: the epoch is selected by the held-out score (--select label-free).",
+    "labels": "The paper's protocol: the epoch is selected by the labels of the validation split "
+    "(--select labels).",
+}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A row of a table: a method, and the parameters that tell it from the other rows."""
+    """A row of a table: a method, and the parameters that distinguish it from the other rows."""
 
     label: str
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    observe: Observe = "codes"
+    observe: Artifact = "codes"
     documents: int | None = None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What of a target is wanted."""
+    """The part of a target to reproduce."""
 
     corpora: tuple[str, ...]
     methods: tuple[str, ...]
     bits: tuple[int, ...]
     seeds: tuple[int, ...]
-    values: tuple[float, ...] = ()  # of what a sweep varies
+    values: tuple[float, ...] = ()  # of the parameter that the target varies
     select: Select = "label-free"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     features: Mapping[str, Any] = field(default_factory=dict)
@@ -51,12 +62,12 @@ class Choice:
             variant.documents,
         )
 
-    def check_not_given(self, names: Sequence[str], *, target: str) -> None:
-        """Raise InputError where a parameter is given that the target sets itself."""
+    def check_not_set(self, names: Sequence[str], *, target: str) -> None:
+        """Raise InputError if a parameter is given that the target sets itself."""
         for name in names:
             if name in self.parameters:
                 raise InputError(
-                    f"{target} sets {name} itself: leave it out of --set, or of the file of settings"
+                    f"{target} sets {name} itself: remove it from --set or from the settings file"
                 )
 
 
@@ -65,16 +76,77 @@ class Target:
     """A table or figure of the paper."""
 
     name: str
-    usual: Choice  # what is not chosen otherwise
-    quick: Choice  # a smaller part that says something already
-    variants: Callable[[Choice], Sequence[Variant]]  # InputError for a choice that it has no use for
-    table: Callable[[Choice, Sequence[Variant], Sequence[Row]], Printed]  # of a file's rows
+    default: Choice
+    quick: Choice  # a small part that is still informative
+    variants: Callable[[Choice], Sequence[Variant]]  # InputError for a choice that makes no sense
+    table: Callable[[Choice, Sequence[Variant], Sequence[Row]], DescribedTables]
 
     def runs(self, choice: Choice) -> list[Run]:
-        """Return all combinations, one seed after the other: a stop leaves a table with fewer seeds."""
+        """Return all combinations, seed by seed: an interruption leaves complete tables with fewer seeds."""
         combinations = product(choice.seeds, choice.corpora, choice.bits, self.variants(choice))
         return [choice.run(corpus, variant, bits, seed) for seed, corpus, bits, variant in combinations]
 
     def markdown(self, choice: Choice, rows: Sequence[Row]) -> str:
-        """Return what was chosen as Markdown, from the rows that a file holds."""
+        """Return the tables of a choice as Markdown, from the rows of a results file."""
         return self.table(choice, self.variants(choice), rows).markdown()
+
+
+class Aggregate:
+    """Aggregates rows over the seeds of a choice; rows of other protocols, settings or seeds are ignored."""
+
+    def __init__(self, choice: Choice, rows: Sequence[Row]) -> None:
+        self._choice = choice
+        self._rows = latest_rows(rows)
+
+    def rows(self, corpus: str, bits: int, variant: Variant) -> list[Row]:
+        """Return the rows of all seeds, without failed runs."""
+        return [row for row in self._rows_with_failures(corpus, bits, variant) if row["error"] is None]
+
+    def all_rows(self, variants: Sequence[Variant]) -> list[Row]:
+        """Return the rows of all corpora, lengths, variants and seeds, without failed runs."""
+        combinations = product(self._choice.corpora, self._choice.bits, variants)
+        return [row for combination in combinations for row in self.rows(*combination)]
+
+    def precision(self, corpus: str, bits: int, variant: Variant) -> dict[int, float]:
+        """Return precision@100 by seed."""
+        return {row["seed"]: row["precision"]["100"] for row in self.rows(corpus, bits, variant)}
+
+    def cell(self, corpus: str, bits: int, variant: Variant) -> Cell:
+        """Return precision@100 over the seeds."""
+        values = list(self.precision(corpus, bits, variant).values())
+        return Cell(values, failed=len(self._rows_with_failures(corpus, bits, variant)) - len(values))
+
+    def column(self, corpus: str, bits: int, variants: Sequence[Variant]) -> list[str]:
+        """Return the cells of the variants as Markdown, the best over their common seeds in bold."""
+        cells = [self.cell(corpus, bits, variant) for variant in variants]
+        by_seed = [self.precision(corpus, bits, variant) for variant in variants]
+        seeds = [set(values) for values in by_seed if values]
+        common = set.intersection(*seeds) if seeds else set()
+        means = [_mean_over(common, values) for values in by_seed]
+        best = max((mean for mean in means if mean is not None), default=None)
+        return [
+            bold(cell.mean_text, when=mean is not None and mean == best) + cell.details
+            for cell, mean in zip(cells, means, strict=True)
+        ]
+
+    def _rows_with_failures(self, corpus: str, bits: int, variant: Variant) -> list[Row]:
+        keys = [self._choice.run(corpus, variant, bits, seed).key for seed in self._choice.seeds]
+        return [self._rows[key] for key in keys if key in self._rows]
+
+
+def describe(choice: Choice, *extra: str) -> str:
+    """Return the description above a table: the metric, the protocol and the given settings."""
+    given = {**choice.parameters, **{f"features.{name}": value for name, value in choice.features.items()}}
+    settings = ", ".join(f"{name}={value}" for name, value in given.items())
+    lines = [
+        "precision@100 on the test split: mean ± standard deviation (number of seeds).",
+        "Bold: the best of a column, over the seeds that all of its rows have.",
+        PROTOCOLS[choice.select],
+        f"With {settings}." if settings else "",
+        *extra,
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _mean_over(seeds: set[int], values: Mapping[int, float]) -> float | None:
+    return statistics.mean(values[seed] for seed in seeds) if seeds and values else None

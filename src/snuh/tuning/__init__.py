@@ -1,1 +1,1 @@
-"""Searching for the settings with which a method learns the best codes of a corpus."""
+"""Hyperparameter search: the settings with which a method learns the best codes of a corpus."""

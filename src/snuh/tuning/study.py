@@ -1,7 +1,7 @@
-"""A study: trials in a file, chosen by Optuna, that a later call goes on with.
+"""A study: trials sampled by Optuna, stored in a file so that a later call can resume them.
 
-The file is Optuna's journal: a line of JSON for each thing that happens. A parameter is kept as the place of
-its value in the grid, so that the sampler knows which values are near each other.
+The file is Optuna's journal, one JSON line per event. A parameter is stored as the index of its value in the
+search space, so that the sampler knows which values are close to each other.
 """
 
 from __future__ import annotations
@@ -24,36 +24,41 @@ from optuna.trial import FrozenTrial, TrialState
 
 from snuh.errors import InputError
 from snuh.io import reporting_as_input_error
-from snuh.tuning.grids import Grid, Value
+from snuh.tuning.search_space import SearchSpace, Value
 
 NAME = "snuh tune"
-SUBJECT = "subject"  # the attribute of a study that says what it is about
-SOURCE = "source"  # the name of its documents, which may change; their checksum may not
-STEPS = 12  # at which trials are compared, whatever their epochs: the fewest that a method has by itself
-STARTUP = 5  # trials that are never given up
-FIRST_STEP = 4  # to be compared; before it the score is mostly that of the start
+FINGERPRINT = "subject"  # the user attribute of a study with everything that its scores depend on
+SOURCE = "source"  # the name of the documents may change; their checksum may not
+PRUNING_STEPS = 12  # trials are compared at these fractions of their epochs: no method has fewer epochs
+STARTUP_TRIALS = 5  # that are never pruned
+FIRST_PRUNING_STEP = 4  # before it the score mostly depends on the initialization
 
-End = Literal["done", "given up", "failed"]
+State = Literal["complete", "pruned", "failed"]
+OPTUNA_STATES: Mapping[State, TrialState] = {
+    "complete": TrialState.COMPLETE,
+    "pruned": TrialState.PRUNED,
+    "failed": TrialState.FAIL,
+}
 
 
 @dataclass(frozen=True)
-class Done:
-    """A trial that came to an end by itself."""
+class FinishedTrial:
+    """A trial that ended by itself."""
 
     number: int
     parameters: Mapping[str, Value]
-    end: End
-    score: float | None  # only where it is done
-    error: str | None  # only where it failed
+    state: State
+    score: float | None  # if complete
+    error: str | None  # if failed
     seconds: float
 
 
-class GivenUpError(Exception):
-    """A trial that falls behind the others; raised by `Trial.report`."""
+class TrialPruned(Exception):
+    """Raised by `Trial.report` for a trial that falls behind the others."""
 
 
 class Trial:
-    """A trial under way."""
+    """A trial in progress."""
 
     def __init__(self, study: optuna.Study, trial: optuna.Trial, parameters: Mapping[str, Value]) -> None:
         self.parameters = parameters
@@ -61,38 +66,37 @@ class Trial:
         self._step = 0
 
     def report(self, done: float, score: float) -> None:
-        """Say what score the trial has when it is done to the share `done`; GivenUpError ends it."""
-        step = int(done * STEPS + 1e-9)
-        if step <= self._step or step < FIRST_STEP:
+        """Report the score when the fraction `done` of the trial is done; TrialPruned ends the trial."""
+        step = int(done * PRUNING_STEPS + 1e-9)
+        if step <= self._step or step < FIRST_PRUNING_STEP:
             return
         self._step = step
         self._trial.report(score, step)
         if self._trial.should_prune():
-            raise GivenUpError
+            raise TrialPruned
 
     def finish(
-        self, end: End, *, seconds: float, score: float | None = None, error: str | None = None
+        self, state: State, *, seconds: float, score: float | None = None, error: str | None = None
     ) -> None:
-        """Put the end of the trial into the file."""
-        states = {"done": TrialState.COMPLETE, "given up": TrialState.PRUNED, "failed": TrialState.FAIL}
+        """Write the end of the trial to the file."""
         self._trial.set_user_attr("seconds", round(seconds, 3))
         self._trial.set_user_attr("error", error)
-        self._study.tell(self._trial, score, state=states[end])
+        self._study.tell(self._trial, score, state=OPTUNA_STATES[state])
 
-    def drop(self) -> None:
-        """Let the trial count for nothing: it was interrupted, or is one that was done before."""
+    def discard(self) -> None:
+        """Make the trial count for nothing: it was interrupted, or repeats another one."""
         self._study.tell(self._trial, state=TrialState.FAIL)
 
 
 class Study:
-    """The trials of a file: `with Study(path, subject, grid, seed=0) as study`; one process at a time.
+    """The trials of a file: `with Study(path, fingerprint, space, seed=0) as study`; one process at a time.
 
-    `subject` says what decides about a score, and names the source. A file about something else raises
-    InputError.
+    `fingerprint` is everything that scores depend on, and the name of the source. A file with another one
+    raises InputError.
     """
 
-    def __init__(self, path: Path, subject: Mapping[str, Any], grid: Grid, *, seed: int) -> None:
-        self.path, self._grid = path, grid
+    def __init__(self, path: Path, fingerprint: Mapping[str, Any], space: SearchSpace, *, seed: int) -> None:
+        self.path, self._space = path, space
         with reporting_as_input_error(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("ab")
@@ -100,7 +104,7 @@ class Study:
             _lock(self._file, path)
             _check_and_repair(path)
             self._study = _load(path)
-            self._check(json.loads(json.dumps(subject)))
+            self._check_fingerprint(json.loads(json.dumps(fingerprint)))
             self._prepare(seed)
         except BaseException:
             self._file.close()
@@ -114,75 +118,75 @@ class Study:
     ) -> None:
         self._file.close()
 
-    def trials(self) -> list[Done]:
-        """Return the trials that count, in their order."""
-        found = self._study.get_trials(deepcopy=False)
-        return [self._done(trial) for trial in found if _counts(trial)]
+    def trials(self) -> list[FinishedTrial]:
+        """Return the finished trials in their order, without discarded ones."""
+        trials = self._study.get_trials(deepcopy=False)
+        return [self._finished(trial) for trial in trials if _counts(trial)]
 
-    def best(self) -> Done | None:
-        """Return the trial with the best score, the first of equal ones; None where none is done."""
-        done = [trial for trial in self.trials() if trial.score is not None]
-        return max(done, key=lambda trial: (trial.score, -trial.number), default=None)
+    def best_trial(self) -> FinishedTrial | None:
+        """Return the trial with the best score, the first of equal ones; None if none is complete."""
+        complete = [trial for trial in self.trials() if trial.score is not None]
+        return max(complete, key=lambda trial: (trial.score, -trial.number), default=None)
 
-    def defaults(self) -> Done | None:
-        """Return the trial with the method's defaults; None where it is not done yet."""
-        same = (trial for trial in self.trials() if trial.parameters == self._grid.defaults)
+    def default_trial(self) -> FinishedTrial | None:
+        """Return the trial with the method's defaults; None if it has not finished yet."""
+        same = (trial for trial in self.trials() if trial.parameters == self._space.defaults)
         return next(same, None)
 
-    def next(self) -> Trial | None:
-        """Return a new trial, the defaults first; None where nothing new is left to try."""
+    def ask(self) -> Trial | None:
+        """Return a new trial, the defaults first; None if the search space is exhausted."""
         tried = [trial.parameters for trial in self.trials()]
-        if len(tried) >= self._grid.size:
+        if len(tried) >= self._space.size:
             return None
         distributions: dict[str, BaseDistribution] = {
-            name: IntDistribution(0, len(values) - 1) for name, values in self._grid.values.items()
+            name: IntDistribution(0, len(values) - 1) for name, values in self._space.values.items()
         }
         while True:
             asked = self._study.ask(distributions)
-            trial = Trial(self._study, asked, self._grid.at(asked.params))
+            trial = Trial(self._study, asked, self._space.from_indices(asked.params))
             if trial.parameters not in tried:
                 return trial
-            trial.drop()
-            # The sampler may well ask for it again, and again.
-            self._study.enqueue_trial(self._draw())
+            trial.discard()
+            # The sampler may suggest the same parameters again and again.
+            self._study.enqueue_trial(self._draw_indices())
 
-    def _draw(self) -> dict[str, int]:
-        return {name: int(self._rng.integers(len(values))) for name, values in self._grid.values.items()}
+    def _draw_indices(self) -> dict[str, int]:
+        return {name: int(self._rng.integers(len(values))) for name, values in self._space.values.items()}
 
-    def _check(self, subject: Mapping[str, Any]) -> None:
-        known = self._study.user_attrs.get(SUBJECT)
+    def _check_fingerprint(self, fingerprint: Mapping[str, Any]) -> None:
+        known = self._study.user_attrs.get(FINGERPRINT)
         if known is None:
-            self._study.set_user_attr(SUBJECT, subject)
+            self._study.set_user_attr(FINGERPRINT, fingerprint)
             return
-        for name in subject:
-            if name != SOURCE and known.get(name) != subject[name]:
-                held, asked = _short(known.get(name)), _short(subject[name])
+        for name in fingerprint:
+            if name != SOURCE and known.get(name) != fingerprint[name]:
+                before, now = _shorten(known.get(name)), _shorten(fingerprint[name])
                 raise InputError(
-                    f"{self.path} holds trials on {known.get(SOURCE)} with {name} {held}, now it is {asked}: "
-                    "their scores do not compare, choose another file with --study"
+                    f"{self.path} has trials on {known.get(SOURCE)} with {name} {before}, now it is {now}: "
+                    "their scores are not comparable, choose another file with --study"
                 )
 
     def _prepare(self, seed: int) -> None:
         before = self._study.get_trials(deepcopy=False)
-        # A study that is gone on with must not draw what it drew before.
+        # A resumed study must not repeat its earlier draws.
         self._rng = np.random.default_rng([seed, len(before)])
         self._study.sampler = optuna.samplers.TPESampler(seed=int(self._rng.integers(2**32)))
-        self._study.pruner = optuna.pruners.MedianPruner(STARTUP)
+        self._study.pruner = optuna.pruners.MedianPruner(STARTUP_TRIALS)
         for trial in before:
-            if trial.state == TrialState.RUNNING:  # of a process that was killed
+            if trial.state == TrialState.RUNNING:  # its process was killed
                 self._study.tell(trial.number, state=TrialState.FAIL)
         is_waiting = any(trial.state == TrialState.WAITING for trial in before)
-        if not is_waiting and self.defaults() is None:
-            self._study.enqueue_trial(self._grid.places(self._grid.defaults))
+        if not is_waiting and self.default_trial() is None:
+            self._study.enqueue_trial(self._space.to_indices(self._space.defaults))
 
-    def _done(self, trial: FrozenTrial) -> Done:
-        ends: dict[TrialState, End] = {TrialState.COMPLETE: "done", TrialState.PRUNED: "given up"}
-        end = ends.get(trial.state, "failed")
-        return Done(
+    def _finished(self, trial: FrozenTrial) -> FinishedTrial:
+        states = {optuna_state: state for state, optuna_state in OPTUNA_STATES.items()}
+        state = states[trial.state]
+        return FinishedTrial(
             trial.number,
-            self._grid.at(trial.params),
-            end,
-            trial.value if end == "done" else None,
+            self._space.from_indices(trial.params),
+            state,
+            trial.value if state == "complete" else None,
             trial.user_attrs["error"],
             trial.user_attrs["seconds"],
         )
@@ -192,13 +196,13 @@ def _counts(trial: FrozenTrial) -> bool:
     return trial.state.is_finished() and "seconds" in trial.user_attrs
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 class _AlreadyLocked(JournalFileOpenLock):
-    """No lock of Optuna's own: it would outlive a process that is killed, and ours keeps others out."""
+    """Replaces Optuna's lock, which would survive a killed process; ours already excludes other processes."""
 
     def acquire(self) -> bool:
         return True
@@ -208,7 +212,7 @@ class _AlreadyLocked(JournalFileOpenLock):
 
 
 class _Journal(JournalFileBackend):
-    """The file; a full disk is the user's to mend."""
+    """The journal file; a full disk is reported as InputError."""
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         with reporting_as_input_error(self._file_path):
@@ -225,7 +229,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
 
 
 def _check_and_repair(path: Path) -> None:
-    """Raise InputError where the file is something else; take away a last line that was cut."""
+    """Raise InputError if the file is not a study; remove an incomplete last line."""
     content = path.read_bytes()
     if not content:
         return
@@ -235,7 +239,7 @@ def _check_and_repair(path: Path) -> None:
     except (ValueError, KeyError, TypeError):
         is_study = False
     if not is_study:
-        raise InputError(f'{path} is no study of "snuh tune": choose another file with --study')
+        raise InputError(f'{path} is not a study of "snuh tune": choose another file with --study')
     os.truncate(path, content.rfind(b"\n") + 1)
 
 
@@ -249,7 +253,7 @@ def _load(path: Path) -> optuna.Study:
         return optuna.load_study(storage=storage, study_name=NAME)
     except InputError:
         raise
-    except Exception as error:  # Optuna meets damaged journals with exceptions of many kinds
+    except Exception as error:  # damaged journals raise many kinds of exceptions in Optuna
         raise InputError(
             f"{path} is damaged ({type(error).__name__}): choose another file with --study"
         ) from error

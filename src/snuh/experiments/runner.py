@@ -1,0 +1,152 @@
+"""Executing one run: fit, evaluate the codes of the test documents, and return the row of results."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from snuh import __version__
+from snuh.encoder import Encoder
+from snuh.errors import SnuhError
+from snuh.experiments.case_study import examples
+from snuh.experiments.corpora import Corpus, locate, open_texts
+from snuh.experiments.environment import machine_info, peak_megabytes, reset_peak_memory, versions
+from snuh.experiments.maps import map_points
+from snuh.experiments.run import Artifact, Row, Run
+from snuh.experiments.scores import LabelScore
+from snuh.methods import make
+from snuh.metrics import evaluate_codes
+from snuh.progress import OnProgress, Progress
+from snuh.training.result import check_whole
+
+FORMAT = 1
+OUTCOME_FIELDS = (  # null in the row of a failed run
+    "precision",
+    "precision_within_2",
+    "chance",
+    "alive",
+    "distinct_codes",
+    "ones_share",
+    "bit_correlation",
+    "candidates",
+    "score",
+    "epochs",
+    "best_epoch",
+    "stopped",
+    "epoch_seconds",
+    "observed",
+)
+ARTIFACTS: Mapping[Artifact, Callable[[Run, Encoder, Corpus], dict[str, Any]]] = {
+    "examples": examples,
+    "map": map_points,
+}
+
+
+class StageTimer:
+    """A progress callback that adds up the time per stage: the time since the last report is the stage's."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._on_progress = on_progress
+        self._last = time.perf_counter()
+
+    def __call__(self, progress: Progress) -> None:
+        """Add the time and forward the report."""
+        now = time.perf_counter()
+        self.seconds[progress.stage] = self.seconds.get(progress.stage, 0.0) + now - self._last
+        self._last = now
+        if self._on_progress is not None:
+            self._on_progress(progress)
+
+
+def check_runs(runs: Sequence[Run]) -> None:
+    """Raise, before slow work starts, if a corpus, a parameter or an extra is missing."""
+    for corpus, features in {run.corpus: run.features for run in runs}.items():
+        locate(corpus, features)
+    for corpus in {run.corpus for run in runs if run.observe == "examples"}:
+        open_texts(corpus)
+    for run in runs:
+        _estimator(run).check_parameters()
+
+
+def execute_run(
+    run: Run, corpus: Corpus, *, commit: str | None, on_progress: OnProgress | None = None
+) -> Row:
+    """Execute a run and return its row; a run that fails returns a row with its error.
+
+    Ctrl-C raises KeyboardInterrupt: the codes of an interrupted training are not a result.
+    """
+    corpus = corpus.first(run.documents)
+    estimator = _estimator(run)
+    error = None
+    timer = StageTimer(on_progress)
+    reset_peak_memory()
+    started = time.perf_counter()
+    try:
+        try:
+            _fit(estimator, run, corpus, timer)
+        finally:
+            seconds, peak = time.perf_counter() - started, peak_megabytes()
+        outcome = _outcome(estimator, run, corpus)
+    except SnuhError as failure:
+        error, outcome = " ".join(str(failure).split()), dict.fromkeys(OUTCOME_FIELDS)
+    docs = len(corpus.splits["train"].ids)
+    return {
+        "format": FORMAT,
+        **asdict(run),
+        "corpus_sha256": corpus.sha256,
+        "train_documents": docs,
+        "all_parameters": estimator.get_params(),
+        "derived_parameters": estimator.derived_parameters(docs),
+        "all_features": corpus.all_features,
+        **outcome,
+        "seconds": round(seconds, 3),
+        "stage_seconds": {stage: round(spent, 3) for stage, spent in timer.seconds.items()},
+        "peak_megabytes": peak,
+        "error": error,
+        "snuh": __version__,
+        "commit": commit,
+        "versions": versions(),
+        "machine": machine_info(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _estimator(run: Run) -> Any:  # a HashingEstimator; its class is known only when it is imported
+    return make(run.method, bits=run.bits, seed=run.seed, parameters=run.parameters)
+
+
+def _fit(estimator: Any, run: Run, corpus: Corpus, on_progress: OnProgress | None) -> None:
+    train, val = corpus.splits["train"], corpus.splits["val"]
+    score = LabelScore(train, val) if run.select == "labels" else None
+    estimator.fit(train.X, X_val=val.X, score=score, on_progress=on_progress)
+    check_whole(estimator.training_["stopped"])
+
+
+def _outcome(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:
+    train, test = corpus.splits["train"], corpus.splits["test"]
+    codes = estimator.transform(train.X)
+    scores = evaluate_codes(estimator.transform(test.X), test.labels, codes, train.labels, radius=2)
+    ones, correlation = scores.health.ones_fraction, scores.health.bit_correlation
+    training = estimator.training_
+    epochs = [report.seconds for report in estimator.history_]
+    # Runs on a part of the corpus measure time and memory only.
+    candidates = corpus.candidates(estimator.encoder_) if run.documents is None else {}
+    artifact = ARTIFACTS.get(run.observe)
+    return {
+        "precision": {str(cutoff): round(value, 5) for cutoff, value in scores.precision.items()},
+        "precision_within_2": round(scores.precision_within_radius, 5),
+        "chance": round(scores.chance, 5),
+        "alive": scores.health.alive,
+        "distinct_codes": scores.health.distinct_codes,
+        "ones_share": [round(min(ones), 3), round(max(ones), 3)],
+        "bit_correlation": None if correlation is None else round(correlation, 4),
+        "candidates": {name: round(value, 5) for name, value in candidates.items()},
+        **{name: training[name] for name in ("score", "epochs", "best_epoch", "stopped")},
+        "epoch_seconds": round(statistics.median(epochs), 4) if epochs else None,
+        "observed": None if artifact is None else artifact(run, estimator.encoder_, corpus),
+    }

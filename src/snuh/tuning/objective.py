@@ -1,0 +1,152 @@
+"""The objective of a study: documents that are read once, and the score of a fit with given parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from snuh.corpus import Document, FractionCallback, MatrixSource, MatrixSplit, TextSource
+from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
+from snuh.encoder import Encoder
+from snuh.errors import InputError, check_arguments
+from snuh.experiments.random_walk_score import RandomWalkScore
+from snuh.experiments.run import Select
+from snuh.experiments.scores import LabelScore
+from snuh.features import TfidfFeatures, check_matrix
+from snuh.hasher import text_rows
+from snuh.methods import make
+from snuh.progress import OnProgress
+from snuh.training.result import FailedFitError, Score, check_whole
+
+
+@dataclass(frozen=True)
+class TuningData:
+    """The training documents, and the validation documents if the source has any."""
+
+    source: str
+    sha256: str  # of ids, texts (or rows), labels and splits, in their order
+    train: MatrixSplit
+    val: MatrixSplit | None
+
+    def labelled_splits(self) -> tuple[MatrixSplit, MatrixSplit]:
+        """Return both splits; InputError if one of them or its labels are missing."""
+        if self.val is None:
+            raise InputError(
+                f"--select labels needs documents of the split val, {self.source} has none: "
+                "add some, or leave out --select"
+            )
+        for name, split in (("train", self.train), ("val", self.val)):
+            if not any(split.labels):
+                raise InputError(
+                    f"--select labels needs labels, {self.source} has none in the split {name}: "
+                    "add some, or leave out --select"
+                )
+        return self.train, self.val
+
+
+class Objective:
+    """The score of a method as a function of its parameters: `objective(parameters)`.
+
+    All trials have the same seed. The held-out documents and the score depend on it and on the documents
+    only, so trials are comparable. The score is `RandomWalkScore` or, with `select="labels"`, precision by
+    validation labels as in the paper. It also selects the epoch of a trial, so that trials can be compared
+    before they end.
+    """
+
+    def __init__(
+        self, data: TuningData, method: str, *, bits: int, seed: int, select: Select, fixed: Mapping[str, Any]
+    ) -> None:
+        self.data, self.method, self.bits, self.seed, self.select = data, method, bits, seed, select
+        self.fixed = dict(fixed)
+        self._train, self._held_out = _split(data, seed)
+        if select == "labels":
+            data.labelled_splits()
+
+    @property
+    def documents(self) -> int:
+        """The number of training documents of a trial."""
+        return int(self._train.shape[0])
+
+    @cached_property
+    def score(self) -> Callable[[Encoder], Score]:
+        """The score of all trials, prepared on first use."""
+        if self.select == "labels":
+            return LabelScore(*self.data.labelled_splits())
+        return RandomWalkScore(self._train, self._held_out, seed=self.seed)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what scores depend on, apart from the tuned parameters."""
+        return {
+            "source": self.data.source,
+            "sha256": self.data.sha256,
+            "method": self.method,
+            "bits": self.bits,
+            "select": self.select,
+            "seed": self.seed,
+        }
+
+    def __call__(self, parameters: Mapping[str, Any], *, on_progress: OnProgress | None = None) -> float:
+        """Fit and return the score; SnuhError if the fit fails or its codes are dead.
+
+        Ctrl-C raises KeyboardInterrupt: the codes of an interrupted training are not a result.
+        """
+        estimator = make(self.method, bits=self.bits, seed=self.seed, parameters={**self.fixed, **parameters})
+        with warnings.catch_warnings():
+            from snuh.training.estimator import DeadCodesWarning
+
+            warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails below
+            estimator.fit(self._train, X_val=self._held_out, score=self.score, on_progress=on_progress)
+        training = estimator.training_
+        check_whole(training["stopped"])
+        if not training["alive"]:
+            raise FailedFitError("the codes are dead")
+        return float(training["score"])
+
+
+def read_tuning_data(
+    source: TextSource | MatrixSource, features: Mapping[str, Any], *, on_progress: OnProgress | None = None
+) -> TuningData:
+    """Read a source as a fit does."""
+    if isinstance(source, MatrixSource):
+        splits = source.splits
+        return TuningData(source.name, sha256_of_rows(splits), splits["train"], splits.get("val"))
+    check_arguments(TfidfFeatures, features, what="the features' settings")
+    recording = _RecordingSource(source)
+    X, X_val = text_rows(recording, TfidfFeatures(**features), on_progress)
+    train = MatrixSplit(X, recording.ids["train"], recording.labels["train"])
+    val = None if X_val is None else MatrixSplit(X_val, recording.ids["val"], recording.labels["val"])
+    return TuningData(source.name, recording.sha256, train, val)
+
+
+class _RecordingSource(TextSource):
+    """Wraps a source and records ids, labels and checksum of its latest reading."""
+
+    def __init__(self, source: TextSource) -> None:
+        self.name = source.name
+        self._source = source
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        self.ids: dict[str, list[str]] = {"train": [], "val": [], "test": []}
+        self.labels: dict[str, list[tuple[str, ...]]] = {"train": [], "val": [], "test": []}
+        checksum = DocumentsChecksum()
+        for doc in self._source.documents(progress):
+            split = doc.split or "train"
+            self.ids[split].append(doc.id)
+            self.labels[split].append(doc.labels)
+            checksum.add(doc)
+            yield doc
+        self.sha256 = checksum.sha256
+
+
+def _split(data: TuningData, seed: int) -> tuple[Any, Any]:  # sparse or dense matrices
+    """Return training and held-out rows: the split val, or the part that a fit would hold out."""
+    from snuh.training.estimator import hold_out
+
+    if data.val is not None:
+        return data.train.X, data.val.X
+    return hold_out(check_matrix(data.train.X), np.random.default_rng(seed))
