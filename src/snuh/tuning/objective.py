@@ -23,6 +23,10 @@ from snuh.methods import make
 from snuh.progress import OnProgress
 from snuh.training.result import FailedFitError, Score, check_whole
 
+# The definitions of the scores: trials scored by another one are not comparable, so a change here makes
+# `Study` refuse the files made before it.
+RANDOM_WALK_SCORE, LABEL_SCORE = "random walk, version 1", "precision@100 by labels, version 1"
+
 
 @dataclass(frozen=True)
 class TuningData:
@@ -87,6 +91,7 @@ class Objective:
             "method": self.method,
             "bits": self.bits,
             "select": self.select,
+            "score": LABEL_SCORE if self.select == "labels" else RANDOM_WALK_SCORE,
             "seed": self.seed,
         }
 
