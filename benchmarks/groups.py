@@ -16,7 +16,7 @@ from scipy import sparse
 import snuh
 from benchmarks.machine import facts
 from snuh.features import TfidfFeatures
-from snuh.spark.neighbors import GROUP_SIZE, Similarity, find_centers
+from snuh.spark.neighbors import GROUP_SIZE, Similarity, fit_centroids
 from snuh.training.spectral import fit_lsa
 
 SAMPLE, NEIGHBORS = 300, 20
@@ -43,8 +43,8 @@ def main() -> None:
 def measure(X: sparse.csr_matrix, similarity: Similarity) -> dict[str, object]:
     docs = X.shape[0]
     values = similarity.values(X)
-    centers = find_centers(X, similarity, groups=math.ceil(docs * similarity.groups / GROUP_SIZE), seed=0)
-    distances = (centers**2).sum(axis=1) - 2.0 * values @ centers.T
+    centroids = fit_centroids(X, similarity, groups=math.ceil(docs * similarity.groups / GROUP_SIZE), seed=0)
+    distances = (centroids**2).sum(axis=1) - 2.0 * values @ centroids.T
     joined = np.argpartition(distances, similarity.groups - 1, axis=1)[:, : similarity.groups]
     sample = np.random.default_rng(1).choice(np.flatnonzero(np.diff(X.indptr)), size=SAMPLE, replace=False)
     cosines = (1 - similarity.weight) * (X[sample] @ X.T).toarray()
@@ -54,11 +54,11 @@ def measure(X: sparse.csr_matrix, similarity: Similarity) -> dict[str, object]:
     nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :NEIGHBORS]
     wanted = np.take_along_axis(cosines, nearest, axis=1) > 0
     shared = (joined[sample][:, None, :, None] == joined[nearest][:, :, None, :]).any(axis=(2, 3))
-    sizes = np.bincount(joined.ravel(), minlength=len(centers)).astype(float)
+    sizes = np.bincount(joined.ravel(), minlength=len(centroids)).astype(float)
     return {
         "documents": docs,
         "lsa": similarity.weight > 0,
-        "groups": len(centers),
+        "groups": len(centroids),
         "largest": int(sizes.max()),
         "recall": round(float(shared[wanted].mean()), 4),
         "comparisons_per_document": round(float((sizes**2).sum() / docs)),

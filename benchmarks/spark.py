@@ -16,8 +16,7 @@ import snuh
 from benchmarks.machine import facts
 from snuh.encoding import encode_source
 from snuh.evaluation import evaluate_splits
-from snuh.spark import open_session, read_documents
-from snuh.spark.fitting import fit
+from snuh.spark import fit, open_session, read_documents
 
 MASTER = "local-cluster[2,1,1024]"
 

@@ -57,6 +57,22 @@ def test_logs_get_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_logs_get_the_elapsed_time_where_the_progress_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    clock = Clock()
+    lines = Lines(clock)
+    for second in range(21):
+        clock.now = float(second)
+        lines(Progress("training", 0.0))
+    lines(Progress("training", 1.0))
+    assert stderr.getvalue().splitlines() == [
+        "Training: running for 10 s",
+        "Training: running for 20 s",
+        "Training: done in 20.0 s",
+    ]
+
+
 def test_a_terminal_gets_bars_and_a_pipe_the_result(world: Path, tmp_path: Path) -> None:
     master, slave = pty.openpty()
     command = ["fit", str(world), "--out", str(tmp_path / "m"), "--bits", "16", "--set", "epochs=2", "--json"]

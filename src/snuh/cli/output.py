@@ -102,7 +102,8 @@ class Lines(Display):
             if seconds >= SECONDS_WORTH_A_LINE:
                 self._write(f"{label}: done in {seconds:.1f} s")
         elif now - self._last_line >= SECONDS_BETWEEN_LINES:
-            self._write(f"{label}: {done:.0%}")
+            elapsed = now - self._started[label]
+            self._write(f"{label}: {done:.0%}" if done else f"{label}: running for {elapsed:.0f} s")
 
     def show_epoch(self, label: str, line: str) -> None:
         """Write a line for every epoch."""

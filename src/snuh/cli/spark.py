@@ -1,4 +1,4 @@
-"""`snuh spark fit` and `snuh spark encode`: batch work on Apache Spark."""
+"""`snuh spark fit` and `snuh spark encode`: batch jobs on Apache Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from snuh.cli.options import IdField, Json, Length, Method, Seed, Settings, TextField
 
 if TYPE_CHECKING:
-    from snuh.spark.writing import Written
+    from snuh.spark.encoding import WrittenCodes
 
 HELP = "Fit and encode on Apache Spark, on this machine or a cluster."
 FIT_EXAMPLES = (
@@ -33,7 +33,7 @@ Master = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="The Spark master, such as local[2] or spark://host:7077; this machine if not given.",
+        help="The Spark master, such as local[2] or spark://host:7077; default: this machine.",
     ),
 ]
 Conf = Annotated[
@@ -41,7 +41,7 @@ Conf = Annotated[
     typer.Option(
         "--conf",
         metavar="KEY=VALUE",
-        help="A setting of Spark, such as spark.executor.memory=8g; repeatable.",
+        help="A Spark property, such as spark.executor.memory=8g; repeatable.",
     ),
 ]
 
@@ -54,7 +54,7 @@ def fit(
     seed: Seed = None,
     settings: Settings = None,
     workers: Annotated[
-        int, typer.Option(metavar="N", help="Processes that train together, on a core each.")
+        int, typer.Option(metavar="N", help="Processes that train together, on one core each.")
     ] = 1,
     master: Master = None,
     conf: Conf = None,
@@ -62,9 +62,9 @@ def fit(
     id_field: IdField = "id",
     as_json: Json = False,
 ) -> None:
-    """Learn codes from documents with Spark and write a model folder.
+    """Fit a model with Spark and write a model folder.
 
-    The vocabulary is that of "snuh fit". A model that is already at --out is replaced once the new one is
+    The vocabulary equals that of "snuh fit". A model that exists at --out is replaced once the new one is
     complete.
     """
     import time
@@ -107,25 +107,21 @@ def encode(
     source: Source,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help='A model folder made by "snuh fit"; needed for --out.'),
+        typer.Option(metavar="MODEL", help='A model folder made by "snuh fit"; required with --out.'),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Where the codes go: a folder of Parquet files, such as codes.parquet."
-        ),
+        typer.Option(metavar="FOLDER", help="The folder of Parquet files to write, such as codes.parquet."),
     ] = None,
     into: Annotated[
         str | None,
         typer.Option(
-            metavar="COLLECTION", help='A collection made by "snuh create", which takes the documents.'
+            metavar="COLLECTION", help='A collection made by "snuh create", to add the documents to.'
         ),
     ] = None,
     parts: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="How many files to write, or how many executors write into a collection."
-        ),
+        typer.Option(metavar="N", help="Number of files, or of executors that write to the collection."),
     ] = None,
     master: Master = None,
     conf: Conf = None,
@@ -133,10 +129,10 @@ def encode(
     id_field: IdField = "id",
     as_json: Json = False,
 ) -> None:
-    """Encode documents with Spark, to files of codes or straight into a collection.
+    """Encode documents with Spark, to Parquet files or into a collection.
 
-    The files have the columns id (string) and code (binary). A job that was stopped goes on where it was, and
-    one that is done says so and writes nothing. A collection is written to by id, with the model that it has.
+    The files have the columns id (string) and code (binary). A job that was stopped resumes, and one that is
+    finished writes nothing. A collection is upserted by id and encodes with its own model.
     """
     import time
 
@@ -146,9 +142,9 @@ def encode(
     from snuh.spark import add_to_collection, open_session, read_documents, write_codes
 
     if (out is None) == (into is None):
-        raise InputError("expected one of --out FOLDER and --into COLLECTION: say where the codes go")
+        raise InputError("expected either --out FOLDER or --into COLLECTION")
     if (out is None) != (model is None):
-        raise InputError("--model goes with --out: a collection encodes with the model that it has")
+        raise InputError("--model and --out go together: a collection encodes with its own model")
     if out is not None:
         check_writable(out)
     started = time.perf_counter()
@@ -157,13 +153,15 @@ def encode(
         shown.show("Starting Spark", 0.0)
         with open_session(master, settings=_spark_settings(conf or ())) as session:
             frame = read_documents(session, source, text_field=text_field, id_field=id_field)
-            looking, encoding = shown.stage("Looking at the documents"), shown.stage("Encoding")
+            on_check, on_progress = shown.stage("Checking the documents"), shown.stage("Encoding")
             if into is not None:
-                added = add_to_collection(frame, into, writers=parts, on_check=looking, on_progress=encoding)
+                added = add_to_collection(
+                    frame, into, writers=parts, on_check=on_check, on_progress=on_progress
+                )
                 result, facts = added_to_json(added), added_facts(added)
             else:
                 written = write_codes(
-                    frame, model or "", out or "", parts=parts, on_check=looking, on_progress=encoding
+                    frame, model or "", out or "", parts=parts, on_check=on_check, on_progress=on_progress
                 )
                 result, facts = _written_to_json(written), _written_facts(written)
     seconds = time.perf_counter() - started
@@ -173,23 +171,23 @@ def encode(
         print_facts([*facts, ("seconds", f"{seconds:.1f}")])
 
 
-def _written_to_json(written: Written) -> dict[str, Any]:
+def _written_to_json(written: WrittenCodes) -> dict[str, Any]:
     return {
         "folder": str(written.folder),
         "documents": written.documents,
         "without_known_words": written.without_known_words,
         "parts": written.parts,
-        "parts_kept": written.parts_kept,
-        "was_there": written.was_there,
+        "parts_reused": written.parts_reused,
+        "already_written": written.already_written,
     }
 
 
-def _written_facts(written: Written) -> list[tuple[str, str]]:
+def _written_facts(written: WrittenCodes) -> list[tuple[str, str]]:
     state = "written"
-    if written.was_there:
-        state = "there already, of the same documents and model: nothing was written"
-    elif written.parts_kept:
-        state = f"written, {written.parts_kept} of {written.parts} parts by an earlier start"
+    if written.already_written:
+        state = "already written, for the same documents and model: nothing to do"
+    elif written.parts_reused:
+        state = f"written, {written.parts_reused} of {written.parts} parts by an earlier run"
     return [
         ("codes", str(written.folder)),
         ("state", state),

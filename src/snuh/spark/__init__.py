@@ -1,7 +1,7 @@
-"""Batch work on Apache Spark: fit a model on, and encode, more documents than one machine takes.
+"""Batch jobs on Apache Spark: fit a model on, and encode, more documents than one machine can handle.
 
-`fit(frame)` returns the usual `Model`; `encode(frame, model)` a frame of ids and codes. The driver needs the
-extra `spark`, every executor the same Python with the same snuh.
+`fit(frame)` returns a `Model`; `encode(frame, model)` returns a frame of ids and codes. The driver needs the
+extra `spark`, every executor the same Python with the same version of snuh.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from snuh.spark.collection_sink import add_to_collection
     from snuh.spark.documents import read_documents
-    from snuh.spark.encoding import encode
+    from snuh.spark.encoding import encode, write_codes
     from snuh.spark.fitting import fit
-    from snuh.spark.into import add_to_collection
     from snuh.spark.session import open_session
-    from snuh.spark.writing import write_codes
 
 __all__ = ["add_to_collection", "encode", "fit", "open_session", "read_documents", "write_codes"]
 
-_HOMES = {
-    "add_to_collection": "into",
+# No module may be called "fit" or "encode": once imported, it would hide the function of that name.
+_MODULES = {
+    "add_to_collection": "collection_sink",
     "encode": "encoding",
     "fit": "fitting",
     "open_session": "session",
     "read_documents": "documents",
-    "write_codes": "writing",
+    "write_codes": "encoding",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first asked for."""
-    if name not in _HOMES:
+    """Import a public name on first access."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

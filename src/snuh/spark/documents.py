@@ -1,4 +1,4 @@
-"""Documents as a Spark frame: id, text and split, whatever their columns were called, and anything else."""
+"""Documents as a Spark frame with the columns id, text and split, followed by any other columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from snuh.corpus.datasets import VARIABLE, find_corpus
 from snuh.corpus.document import SPLIT_NAMES, quote
 from snuh.errors import InputError, suggest
-from snuh.spark.watching import Report, watched
+from snuh.spark.progress import Report, track_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,87 +19,81 @@ FORMATS = {".parquet": "parquet", ".jsonl": "json", ".jsonl.gz": "json", ".json"
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What a look at all documents found."""
+class CorpusSummary:
+    """The number of documents, and a checksum of their ids and texts that does not depend on their order."""
 
     documents: int
-    checksum: str  # of ids and texts, whatever their order
+    checksum: str
 
 
 def read_documents(
     spark: SparkSession, source: str, *, text_field: str = "text", id_field: str = "id"
 ) -> DataFrame:
-    """Open Parquet or JSON lines: a file, a folder of files, a URL that Spark reads, or a corpus name."""
-    place, form = _locate(source)
-    with watched(spark, None):
-        if form == "json":
-            frame = spark.read.option("mode", "FAILFAST").json(place)
+    """Read Parquet or JSON lines: a file, a folder of files, a URL that Spark reads, or a corpus name."""
+    path, file_format = _resolve(source)
+    with track_jobs(spark, None):
+        if file_format == "json":
+            frame = spark.read.option("mode", "FAILFAST").json(path)
         else:
-            frame = spark.read.parquet(place)
-        frame = named_columns(frame, text_field=text_field, id_field=id_field)
+            frame = spark.read.parquet(path)
+        frame = normalize_columns(frame, text_field=text_field, id_field=id_field)
         cores = spark.sparkContext.defaultParallelism
-        # A compressed file cannot be read in parts: dealt out, all cores have work.
+        # A compressed file is read as a single partition, which would keep all cores but one idle.
         return frame.repartition(cores) if frame.rdd.getNumPartitions() < cores else frame
 
 
-def named_columns(frame: DataFrame, *, text_field: str = "text", id_field: str = "id") -> DataFrame:
-    """Return a frame whose columns id and text are strings; InputError where it has none that could be."""
+def normalize_columns(frame: DataFrame, *, text_field: str = "text", id_field: str = "id") -> DataFrame:
+    """Return a frame with the string columns id, text and split; InputError if id or text is missing."""
     from pyspark.sql import functions as F
 
-    columns = _one_of_each(frame)
-    for role, name in (("text", text_field), ("id", id_field)):
-        if name not in columns:
-            listed = ", ".join(map(quote, columns)) or "none"
-            raise InputError(
-                f"the source has no column {quote(name)}{suggest(name, columns)}; columns here: {listed}; "
-                f"name the one that holds the {role} with --{role}-field"
-            )
-    kinds = dict(frame.dtypes)
-    if kinds[text_field] != "string":
-        raise InputError(f"the column {quote(text_field)} must hold strings, got {kinds[text_field]}")
+    columns = frame.columns
+    _check_columns(columns, text_field=text_field, id_field=id_field)
+    types = dict(frame.dtypes)
+    if types[text_field] != "string":
+        raise InputError(f"the column {quote(text_field)} must hold strings, got {types[text_field]}")
     others = [name for name in columns if name not in (text_field, id_field, "split")]
-    split = F.col("split") if kinds.get("split") == "string" else F.lit(None).cast("string")
+    split = F.col("split") if types.get("split") == "string" else F.lit(None).cast("string")
     return frame.select(
-        _id_of(F.col(f"`{id_field}`"), id_field, kinds[id_field]).alias("id"),
+        _id_as_string(F.col(f"`{id_field}`"), id_field, types[id_field]).alias("id"),
         F.col(f"`{text_field}`").alias("text"),
         split.alias("split"),
         *[F.col(f"`{name}`") for name in others if name not in ("id", "text")],
     )
 
 
-def look_at(frame: DataFrame, *, report: Report | None = None) -> Contents:
-    """Count and check all documents; InputError for none, one without id or text, or an id used twice."""
+def check_documents(frame: DataFrame, *, report: Report | None = None) -> CorpusSummary:
+    """Count the documents; InputError if there are none, an id or text is missing, or an id repeats."""
     from pyspark.sql import functions as F
 
     by_id = frame.groupBy("id").agg(
-        F.count(F.lit(1)).alias("times"),
-        F.sum(F.col("text").isNull().cast("long")).alias("bare"),
-        F.sum(F.xxhash64("id", "text").cast("decimal(20,0)")).alias("hashes"),
+        F.count(F.lit(1)).alias("count"),
+        F.sum(F.col("text").isNull().cast("long")).alias("null_texts"),
+        F.sum(F.xxhash64("id", "text").cast("decimal(20,0)")).alias("hash_sum"),
     )
-    nameless = F.col("id").isNull() | (F.col("id") == "")
-    found = by_id.agg(
-        F.sum("times").alias("documents"),
-        F.max("times").alias("most"),
-        F.max_by("id", "times").alias("often"),
-        F.max(F.when(F.col("bare") > 0, F.col("id"))).alias("bare"),
-        F.max(F.when(nameless, F.col("times"))).alias("nameless"),
-        F.sum("hashes").alias("hashes"),
+    has_no_id = F.col("id").isNull() | (F.col("id") == "")
+    summary = by_id.agg(
+        F.sum("count").alias("documents"),
+        F.max("count").alias("max_count"),
+        F.max_by("id", "count").alias("max_count_id"),
+        F.max(F.when(F.col("null_texts") > 0, F.col("id"))).alias("null_text_id"),
+        F.max(F.when(has_no_id, F.col("count"))).alias("without_id"),
+        F.sum("hash_sum").alias("hash_sum"),
     )
-    with watched(frame.sparkSession, report):
-        row = found.collect()[0]
+    with track_jobs(frame.sparkSession, report):
+        row = summary.collect()[0]
     if not row.documents:
         raise InputError("the source holds no documents")
-    if row.nameless:
-        raise InputError(f"{row.nameless} documents have no id: give each one that stays the same")
-    if row.limit > 1:
-        raise InputError(f"the id {quote(row.often)} is there {row.limit} times: ids must be unique")
-    if row.bare is not None:
-        raise InputError(f"the document {quote(row.bare)} has no text (null): give it one, or leave it out")
-    return Contents(row.documents, f"{int(row.hashes) % 2**64:016x}")
+    if row.without_id:
+        raise InputError(f"{row.without_id} documents have no id: give each a stable, unique one")
+    if row.max_count > 1:
+        raise InputError(f"the id {quote(row.max_count_id)} occurs {row.max_count} times: ids must be unique")
+    if row.null_text_id is not None:
+        raise InputError(f"the document {quote(row.null_text_id)} has no text (null): add one or remove it")
+    return CorpusSummary(row.documents, f"{int(row.hash_sum) % 2**64:016x}")
 
 
-def split_of(name: str | None) -> str:
-    """Return the split of a document, train where it has none."""
+def parse_split(name: str | None) -> str:
+    """Return the split that a document belongs to, train if it names none."""
     if not name:
         return "train"
     if (split := SPLIT_NAMES.get(name.strip().lower())) is None:
@@ -107,42 +101,47 @@ def split_of(name: str | None) -> str:
     return split
 
 
-def _locate(source: str) -> tuple[str, str]:
+def _resolve(source: str) -> tuple[str, str]:
+    """Return the path or URL of a source, and its format."""
     path = Path(source)
     is_name = "/" not in source and not os.path.exists(source) and os.environ.get(VARIABLE)
     if is_name and not source.endswith(tuple(FORMATS)):
         path = find_corpus(source, tuple(FORMATS))
     elif "://" in source:
-        return source, _form(source)
+        return source, _format_of(source)
     if not path.exists():
         raise InputError(f"{source}: no such file or folder")
-    inside = [entry.name for entry in path.iterdir() if entry.is_file()] if path.is_dir() else []
-    kept = [name for name in inside if not name.startswith((".", "_"))]
-    return str(path.resolve()), _form(kept[0] if kept else path.name)
+    filenames = [entry.name for entry in path.iterdir() if entry.is_file()] if path.is_dir() else []
+    data_files = [name for name in filenames if not name.startswith((".", "_"))]
+    return str(path.resolve()), _format_of(data_files[0] if data_files else path.name)
 
 
-def _form(name: str) -> str:
-    for suffix, form in FORMATS.items():
-        if name.rstrip("/").lower().endswith(suffix):
-            return form
-    raise InputError(f"{name}: Spark reads files, or folders of files, ending in {', '.join(FORMATS)}")
+def _format_of(filename: str) -> str:
+    for suffix, file_format in FORMATS.items():
+        if filename.rstrip("/").lower().endswith(suffix):
+            return file_format
+    raise InputError(f"{filename}: expected a file, or a folder of files, ending in {', '.join(FORMATS)}")
 
 
-def _one_of_each(frame: DataFrame) -> list[str]:
-    columns = frame.columns
-    repeated = [name for name in columns if columns.count(name) > 1]
-    if repeated:
-        raise InputError(f"the column {quote(repeated[0])} is there twice: rename one")
-    return columns
+def _check_columns(columns: list[str], *, text_field: str, id_field: str) -> None:
+    for name in columns:
+        if columns.count(name) > 1:
+            raise InputError(f"the column {quote(name)} occurs more than once: rename one")
+    for role, name in (("text", text_field), ("id", id_field)):
+        if name not in columns:
+            available = ", ".join(map(quote, columns)) or "none"
+            raise InputError(
+                f"the source has no column {quote(name)}{suggest(name, columns)}; its columns: {available}; "
+                f"use --{role}-field to name the one that holds the {role}"
+            )
 
 
-def _id_of(column: Column, name: str, kind: str) -> Column:
+def _id_as_string(column: Column, name: str, column_type: str) -> Column:
     from pyspark.sql import functions as F
 
-    if kind in ("double", "float"):  # whole numbers with gaps among them: 7.0 means 7
-        return F.when(column == F.floor(column), F.floor(column).cast("string")).otherwise(
-            column.cast("string")
-        )
-    if kind not in ("string", "tinyint", "smallint", "int", "bigint"):
-        raise InputError(f"the column {quote(name)} must hold strings or numbers, got {kind}")
+    if column_type in ("double", "float"):  # integers become floats where some are missing: 7.0 is the id "7"
+        is_integer = column == F.floor(column)
+        return F.when(is_integer, F.floor(column).cast("string")).otherwise(column.cast("string"))
+    if column_type not in ("string", "tinyint", "smallint", "int", "bigint"):
+        raise InputError(f"the column {quote(name)} must hold strings or numbers, got {column_type}")
     return column.cast("string")

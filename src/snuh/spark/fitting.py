@@ -1,7 +1,7 @@
-"""From a Spark frame to a model: vocabulary, rows, graph, trees and training, each where it belongs.
+"""Fit a model to a Spark frame: vocabulary, rows, graph, trees and training.
 
-The executors count and weigh the words, find the neighbours and train. The driver holds the rows to train on
-and their graph: about a kilobyte a document, so ten million on a machine of 16 GB.
+The executors count words, compute rows, find neighbours and train. The driver holds the rows to train on and
+their graph, about 1 kB per document: ten million documents fit into 16 GB.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from snuh.hasher import training_versions
 from snuh.methods import DEFAULT, info, make
 from snuh.model import Model
 from snuh.progress import OnProgress, stage_callback
-from snuh.spark.documents import look_at, named_columns
+from snuh.spark.broadcast import BroadcastArrays, broadcast_arrays
+from snuh.spark.documents import check_documents, normalize_columns
+from snuh.spark.features import fit_features, gather_rows
 from snuh.spark.neighbors import Similarity, group_neighbors
-from snuh.spark.rows import gather_rows
-from snuh.spark.shipping import Shipment, send_arrays
 from snuh.spark.training import check_workers, train_on_workers
-from snuh.spark.vocabulary import fit_features
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-GROUPS_FROM = 20_000  # documents; fewer are compared with all others by the driver, in seconds
+MIN_DOCS_FOR_GROUPS = 20_000  # the driver compares all pairs of fewer documents in seconds
 
 
 def fit(
@@ -51,62 +50,60 @@ def fit(
     source: str = "spark",
     on_progress: OnProgress | None = None,
 ) -> Model:
-    """Learn a model from the documents of a frame with the columns id and text, and perhaps split.
+    """Fit a model to the documents of a frame with the columns id and text, and optionally split.
 
-    The vocabulary is that of `TextHasher.fit`. A method that is solved in one go is solved by the driver.
+    The vocabulary equals that of `TextHasher.fit`. Methods with a closed-form solution run on the driver.
 
     Args:
-        frame: one document a row; `split` as in any source.
-        method: a name of `snuh methods`.
+        frame: one document per row; `split` as in any source.
+        method: a name listed by `snuh methods`.
         bits: length of the codes, a multiple of 8.
-        seed: of everything random.
-        features: settings of `TfidfFeatures`.
-        parameters: settings of the method.
+        seed: of all random numbers.
+        features: parameters of `TfidfFeatures`.
+        parameters: parameters of the method.
         workers: processes that train together, each on a core of the cluster.
-        source: what the model says that it was learnt from.
-        on_progress: told about every stage and epoch.
+        source: name of the source, recorded in the model.
+        on_progress: called for every stage; the epochs of a training are reported together when it is done.
     """
     spark = frame.sparkSession
     check_workers(spark, workers)
     estimator = make(method, bits=bits, seed=seed, parameters=parameters)
     estimator.check_parameters()
     check_arguments(TfidfFeatures, features or {}, what="the features' settings")
-    vocabulary = TfidfFeatures(**(features or {}))
-    frame = named_columns(frame)
-    look_at(frame)
-    fit_features(frame, vocabulary, report=stage_callback(on_progress, "words"))
-    gathered = gather_rows(frame, vocabulary, report=stage_callback(on_progress, "rows"))
+    tfidf = TfidfFeatures(**(features or {}))
+    frame = normalize_columns(frame)
+    check_documents(frame)
+    fit_features(frame, tfidf, report=stage_callback(on_progress, "words"))
+    rows = gather_rows(frame, tfidf, report=stage_callback(on_progress, "rows"))
 
     def train(data: TrainingData) -> TrainingResult:
-        shipment = send_arrays(spark, {"x": data.X, "directions": data.lsa.directions})
+        arrays = broadcast_arrays(spark, {"x": data.X, "directions": data.lsa.directions})
         edges = None
         if has_trees(estimator):
-            found = _find_neighbors(spark, estimator, data, shipment, on_progress)
+            graph = _find_neighbors(spark, estimator, data, arrays, on_progress)
             rng = np.random.default_rng([seed, 1])
-            edges = estimator.draw_edges(found, rng=rng, on_progress=on_progress)
+            edges = estimator.draw_edges(graph, rng=rng, on_progress=on_progress)
         return train_on_workers(
             spark,
             estimator,
             data,
             method=method,
             edges=edges,
-            shipment=shipment,
+            arrays=arrays,
             workers=workers,
             on_progress=on_progress,
         )
 
-    is_trained = info(method).needs_torch  # and not solved in one go
-    estimator.fit(
-        gathered.X, X_val=gathered.X_val, on_progress=on_progress, train=train if is_trained else None
-    )
+    has_epochs = info(method).needs_torch
+    estimator.fit(rows.X, X_val=rows.X_val, on_progress=on_progress, train=train if has_epochs else None)
     return Model(
-        encoder=replace(estimator.encoder_, unit_rows=False),  # rows of texts have unit length already
-        features=vocabulary,
+        encoder=replace(estimator.encoder_, unit_rows=False),  # TF-IDF rows have unit length already
+        features=tfidf,
         method=method,
         parameters=estimator.get_params(),
         training={
             **estimator.training_,
-            "workers": workers if is_trained else 1,
+            "workers": workers if has_epochs else 1,
             "source": source,
             "versions": training_versions(),
         },
@@ -115,7 +112,7 @@ def fit(
 
 
 def has_trees(estimator: object) -> bool:
-    """Tell whether a method is trained along trees of a graph."""
+    """Tell whether a method trains on spanning trees of a neighbour graph."""
     return hasattr(estimator, "draw_edges") and bool(estimator.is_using_edges)  # type: ignore[attr-defined]
 
 
@@ -123,21 +120,22 @@ def _find_neighbors(
     spark: SparkSession,
     estimator: Any,  # a TreeHasher; importing it here would import PyTorch
     data: TrainingData,
-    shipment: Shipment,
+    arrays: BroadcastArrays,
     on_progress: OnProgress | None,
 ) -> Neighbors:
-    k = estimator.by_size("neighbors", data.X.shape[0])
+    docs = data.X.shape[0]
+    k = estimator.by_size("neighbors", docs)
     report = stage_callback(on_progress, "graph")
-    beside = estimator.graph_parts(data.X, data.lsa)
-    is_small = estimator.graph == "auto" and data.X.shape[0] < GROUPS_FROM
-    if is_small or estimator.graph == "exact":
-        found = nearest_neighbors(data.X, k=k, beside=beside, search="exact", on_progress=report)
+    dense_parts = estimator.graph_parts(data.X, data.lsa)
+    is_exact = estimator.graph == "exact" or (estimator.graph == "auto" and docs < MIN_DOCS_FOR_GROUPS)
+    if is_exact:
+        graph = nearest_neighbors(data.X, k=k, beside=dense_parts, search="exact", on_progress=report)
     else:
-        similarity = Similarity(data.lsa.directions, sum(part.weight for part in beside))
-        found = group_neighbors(
-            spark, data.X, similarity, k=k, seed=int(estimator.seed), shipment=shipment, report=report
+        similarity = Similarity(data.lsa.directions, sum(part.weight for part in dense_parts))
+        graph = group_neighbors(
+            spark, data.X, similarity, k=k, seed=int(estimator.seed), arrays=arrays, report=report
         )
-        if found.recall is not None and found.recall < WANTED:
-            logger.warning("only %.1f%% of the exact neighbours were found", 100 * found.recall)
-    data.graphs.append(found.facts)
-    return found
+        if graph.recall is not None and graph.recall < WANTED:
+            logger.warning("recall of the neighbour graph is only %.1f%%", 100 * graph.recall)
+    data.graphs.append(graph.facts)
+    return graph

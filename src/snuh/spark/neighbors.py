@@ -1,15 +1,15 @@
-"""The neighbour graph by Spark: documents sorted into overlapping groups, neighbours sought within each.
+"""The neighbour graph on Spark: documents are assigned to overlapping groups, each searched exactly.
 
-Every document joins the few groups whose centres are nearest to it in LSA space; each group is searched
-exactly, and of all that was found for a document its best are kept. Groups have a bounded size on average, so
-the work for one document does not depend on how many there are, but for one small part: to sort it in, it is
-compared with all centres, a thousandth of the documents (a 250th where the graph does not know LSA).
+Every document joins the groups with the nearest centroids in LSA space, and the best neighbours from all its
+groups are kept. The average group size is fixed, so the work per document does not depend on the size of the
+corpus, with one small exception: assignment compares each document with all centroids, one per 1,000
+documents (one per 250 if the graph does not use LSA).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,8 @@ from snuh.errors import InputError
 from snuh.graph import DensePart, Neighbors, group_equal_rows, nearest_neighbors
 from snuh.graph.approximate import Sample
 from snuh.graph.neighbors import join
-from snuh.spark.shipping import Shipment, send_arrays
-from snuh.spark.watching import Report, watched
+from snuh.spark.broadcast import BroadcastArrays, broadcast_arrays
+from snuh.spark.progress import Report, track_jobs
 from snuh.training.spectral import LSA
 
 if TYPE_CHECKING:
@@ -31,18 +31,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Floats = NDArray[np.float32]
-Values = Callable[[sparse.csr_matrix], Floats]
 
 GROUP_SIZE = 4_000  # documents, on average
-GROUPS_PER_DOCUMENT, WITHOUT_LSA = 4, 16  # LSA finds its own neighbours better than those by words alone
-SAMPLE_PER_GROUP, MAX_SAMPLE = 64, 200_000  # documents that the centres are made of
-BLOCK = 20_000  # documents sorted, or merged, in one task
-FOUND = "block int, row int, others array<int>, similarity array<float>"
+GROUPS_WITH_LSA, GROUPS_WITHOUT_LSA = 4, 16  # per document; LSA predicts neighbours by words alone less well
+SAMPLE_PER_GROUP, MAX_SAMPLE = 64, 200_000  # documents that the centroids are fitted to
+BLOCK_SIZE = 20_000  # documents assigned, or merged, by one task
+NEIGHBORS_SCHEMA = "block int, row int, neighbors array<int>, similarity array<float>"
 
 
 @dataclass(frozen=True)
 class Similarity:
-    """The cosine of the rows, and the weight of the cosine in LSA space beside it."""
+    """The cosine of TF-IDF rows, mixed with the cosine in LSA space by its weight."""
 
     directions: Floats  # (terms, dims)
     weight: float
@@ -53,11 +52,11 @@ class Similarity:
 
     @property
     def groups(self) -> int:
-        """How many groups each document joins."""
-        return GROUPS_PER_DOCUMENT if self.weight else WITHOUT_LSA
+        """The number of groups that each document joins."""
+        return GROUPS_WITH_LSA if self.weight else GROUPS_WITHOUT_LSA
 
-    def beside(self, X: sparse.csr_matrix) -> list[DensePart]:
-        """Return what is joined to sparse rows."""
+    def dense_parts(self, X: sparse.csr_matrix) -> list[DensePart]:
+        """Return the dense rows that are compared in addition to the sparse ones."""
         return [DensePart(self.values(X), self.weight)] if self.weight else []
 
 
@@ -68,133 +67,149 @@ def group_neighbors(
     *,
     k: int,
     seed: int,
-    shipment: Shipment | None = None,
+    arrays: BroadcastArrays | None = None,
     report: Report | None = None,
     group_size: int = GROUP_SIZE,
 ) -> Neighbors:
     """Find nearly all of the k most similar other documents of every document; see `nearest_neighbors`.
 
-    A shipment that has the rows ("x") and the LSA ("directions") already spares sending them.
+    Args:
+        spark: the session to run on.
+        X: TF-IDF rows (docs, terms).
+        similarity: how documents are compared.
+        k: neighbours per document.
+        seed: of the centroids and of the sample that recall is measured on.
+        arrays: arrays on the executors, if these include the rows ("x") and the LSA ("directions").
+        report: called with the fraction done.
+        group_size: documents per group, on average.
     """
     if k < 1:
         raise InputError(f"neighbors must be at least 1, got {k}")
-    if shipment is None:
-        shipment = send_arrays(spark, {"x": X, "directions": similarity.directions})
-    docs = X.shape[0]
-    centers = find_centers(X, similarity, groups=math.ceil(docs * similarity.groups / group_size), seed=seed)
-    shipment = send_arrays(spark, {"centers": centers}, after=shipment)
-    with watched(spark, report):
-        blocks = spark.range(0, math.ceil(docs / BLOCK), numPartitions=math.ceil(docs / BLOCK))
-        sorted_in = blocks.mapInArrow(
-            partial(sort_into_groups, shipment=shipment, weight=similarity.weight), "group int, row int"
+    if arrays is None:
+        arrays = broadcast_arrays(spark, {"x": X, "directions": similarity.directions})
+    docs, weight = X.shape[0], similarity.weight
+    n_groups = math.ceil(docs * similarity.groups / group_size)
+    centroids = fit_centroids(X, similarity, groups=n_groups, seed=seed)
+    arrays = broadcast_arrays(spark, {"centroids": centroids}, extend=arrays)
+    with track_jobs(spark, report):
+        n_blocks = math.ceil(docs / BLOCK_SIZE)
+        assignments = spark.range(0, n_blocks, numPartitions=n_blocks).mapInArrow(
+            partial(assign_groups, arrays=arrays, weight=weight), "group int, row int"
         )
-        weight = similarity.weight
-        # Functions without annotations: from those of a partial Spark cannot tell what it calls.
-        found = sorted_in.groupBy("group").applyInArrow(
-            lambda table: search_group(table, shipment=shipment, weight=weight, k=k), FOUND
+        # Lambdas, because Spark inspects the annotations of the function and cannot read those of a partial.
+        candidates = assignments.groupBy("group").applyInArrow(
+            lambda table: search_group(table, arrays=arrays, weight=weight, k=k), NEIGHBORS_SCHEMA
         )
-        best = found.groupBy("block").applyInArrow(lambda table: keep_best(table, k=k), FOUND).toArrow()
+        merged = candidates.groupBy("block").applyInArrow(
+            lambda table: merge_top_k(table, k=k), NEIGHBORS_SCHEMA
+        )
+        table = merged.toArrow()
     rows = np.full((docs, k), -1, dtype=np.int32)
     values = np.zeros((docs, k), dtype=np.float32)
-    for batch in best.to_batches():
-        at, place = _places(batch)
-        rows[at, place] = np.asarray(batch["others"].flatten())
-        values[at, place] = np.asarray(batch["similarity"].flatten())
-    return Neighbors(rows, values, _measure_recall(X, Neighbors(rows, values), similarity, seed=seed))
+    for batch in table.to_batches():
+        row, rank = _row_and_rank(batch)
+        rows[row, rank] = np.asarray(batch["neighbors"].flatten())
+        values[row, rank] = np.asarray(batch["similarity"].flatten())
+    recall = _measure_recall(X, Neighbors(rows, values), similarity, seed=seed)
+    return Neighbors(rows, values, recall)
 
 
-def _measure_recall(X: sparse.csr_matrix, found: Neighbors, similarity: Similarity, *, seed: int) -> float:
-    """Return the share of the exact neighbours that were found, on a sample of the distinct documents."""
+def _measure_recall(X: sparse.csr_matrix, graph: Neighbors, similarity: Similarity, *, seed: int) -> float:
+    """Return the fraction of exact neighbours in the graph, on a sample of the distinct documents."""
     first = group_equal_rows(X).first
     distinct = X[first]
-    rows, k = join(distinct, similarity.beside(distinct)), found.rows.shape[1]
+    rows, k = join(distinct, similarity.dense_parts(distinct)), graph.rows.shape[1]
     sample = Sample(rows, k=k, rng=np.random.default_rng(seed))
-    return sample.recall(Neighbors(found.rows[first], found.similarity[first]))
+    return sample.recall(Neighbors(graph.rows[first], graph.similarity[first]))
 
 
-def find_centers(X: sparse.csr_matrix, similarity: Similarity, *, groups: int, seed: int) -> Floats:
-    """Return the centres (groups, dims) of a sample of the documents, split in two again and again."""
+def fit_centroids(X: sparse.csr_matrix, similarity: Similarity, *, groups: int, seed: int) -> Floats:
+    """Return the centroids (groups, dims) of a sample of the documents, by bisecting k-means."""
     from sklearn.cluster import BisectingKMeans
 
     rng = np.random.default_rng(seed)
-    filled = np.flatnonzero(np.diff(X.indptr) > 0)
-    limit = min(len(filled), MAX_SAMPLE, groups * SAMPLE_PER_GROUP)
-    values = similarity.values(X[np.sort(rng.choice(filled, size=limit, replace=False))])
+    non_empty = np.flatnonzero(np.diff(X.indptr) > 0)
+    size = min(len(non_empty), MAX_SAMPLE, groups * SAMPLE_PER_GROUP)
+    values = similarity.values(X[np.sort(rng.choice(non_empty, size=size, replace=False))])
     distinct = np.unique(values, axis=0)
     groups = max(1, min(groups, len(distinct)))
-    # Splitting the largest each time keeps the groups alike in size.
-    means = BisectingKMeans(groups, random_state=seed, bisecting_strategy="largest_cluster").fit(distinct)
-    centers: Floats = means.cluster_centers_.astype(np.float32)
-    return centers
+    # Bisecting the largest cluster keeps the groups similar in size.
+    kmeans = BisectingKMeans(groups, random_state=seed, bisecting_strategy="largest_cluster").fit(distinct)
+    centroids: Floats = kmeans.cluster_centers_.astype(np.float32)
+    return centroids
 
 
-def sort_into_groups(
-    batches: Iterable[pa.RecordBatch], *, shipment: Shipment, weight: float
+def assign_groups(
+    batches: Iterable[pa.RecordBatch], *, arrays: BroadcastArrays, weight: float
 ) -> Iterator[pa.RecordBatch]:
-    """Yield (group, row) for the nearest groups of every document of a block; an empty one is in none."""
+    """Yield (group, row) for the nearest groups of every non-empty document of a block."""
     import pyarrow as pa
 
-    similarity, centers = Similarity(shipment.array("directions"), weight), shipment.array("centers")
-    X = shipment.rows("x", columns=len(similarity.directions))
-    joined = min(similarity.groups, len(centers))
-    lengths = (np.asarray(centers) ** 2).sum(axis=1)
+    similarity, centroids = Similarity(arrays.array("directions"), weight), arrays.array("centroids")
+    X = arrays.csr_matrix("x", columns=len(similarity.directions))
+    n_groups = min(similarity.groups, len(centroids))
+    squared_norms = (np.asarray(centroids) ** 2).sum(axis=1)
     for block in (int(block) for batch in batches for block in batch["id"].to_pylist()):
-        at = np.arange(block * BLOCK, min((block + 1) * BLOCK, X.shape[0]))
-        at = at[np.diff(X.indptr)[at] > 0]
-        distances = lengths - 2.0 * (similarity.values(X[at]) @ centers.T)
-        nearest = np.argpartition(distances, joined - 1, axis=1)[:, :joined]
+        rows = np.arange(block * BLOCK_SIZE, min((block + 1) * BLOCK_SIZE, X.shape[0]))
+        rows = rows[np.diff(X.indptr)[rows] > 0]
+        distances = squared_norms - 2.0 * (similarity.values(X[rows]) @ centroids.T)
+        nearest = np.argpartition(distances, n_groups - 1, axis=1)[:, :n_groups]
         yield pa.RecordBatch.from_pydict(
             {
                 "group": nearest.ravel().astype(np.int32),
-                "row": np.repeat(at, joined).astype(np.int32),
+                "row": np.repeat(rows, n_groups).astype(np.int32),
             }
         )
 
 
-def search_group(table: pa.Table, *, shipment: Shipment, weight: float, k: int) -> pa.Table:
-    """Return the nearest of every document of a group within it."""
-    similarity = Similarity(shipment.array("directions"), weight)
+def search_group(table: pa.Table, *, arrays: BroadcastArrays, weight: float, k: int) -> pa.Table:
+    """Return the k nearest neighbours of every document of a group within the group."""
+    similarity = Similarity(arrays.array("directions"), weight)
     members = np.sort(table["row"].to_numpy())
-    X = shipment.rows("x", columns=len(similarity.directions))[members]
-    found = nearest_neighbors(X, k=k, beside=similarity.beside(X), search="exact")
-    present = found.rows >= 0
-    return _found_table(members, present.sum(axis=1), members[found.rows[present]], found.similarity[present])
+    X = arrays.csr_matrix("x", columns=len(similarity.directions))[members]
+    graph = nearest_neighbors(X, k=k, beside=similarity.dense_parts(X), search="exact")
+    present = graph.rows >= 0
+    return _neighbors_table(
+        members, present.sum(axis=1), members[graph.rows[present]], graph.similarity[present]
+    )
 
 
-def keep_best(table: pa.Table, *, k: int) -> pa.Table:
-    """Merge what the groups found for the documents of a block: each pair once, the best first."""
+def merge_top_k(table: pa.Table, *, k: int) -> pa.Table:
+    """Merge the neighbours that several groups found for the documents of a block, without duplicates."""
     table = table.combine_chunks()
-    row = np.repeat(table["row"].to_numpy(), table["others"].combine_chunks().value_lengths().to_numpy())
-    other = table["others"].combine_chunks().flatten().to_numpy()
+    lists = table["neighbors"].combine_chunks()
+    row = np.repeat(table["row"].to_numpy(), lists.value_lengths().to_numpy())
+    neighbor = lists.flatten().to_numpy()
     value = table["similarity"].combine_chunks().flatten().to_numpy()
-    order = np.lexsort((other, -value, row))  # ties to the lower row
-    row, other, value = row[order], other[order], value[order]
-    pairs = row.astype(np.int64) << 32 | other
-    first = np.sort(np.unique(pairs, return_index=True)[1])
-    row, other, value = row[first], other[first], value[first]
+    order = np.lexsort((neighbor, -value, row))  # ties to the lower row
+    row, neighbor, value = row[order], neighbor[order], value[order]
+    pairs = row.astype(np.int64) << 32 | neighbor
+    unique = np.sort(np.unique(pairs, return_index=True)[1])
+    row, neighbor, value = row[unique], neighbor[unique], value[unique]
     rows, starts = np.unique(row, return_index=True)
-    kept = np.arange(len(row)) - np.repeat(starts, np.diff([*starts, len(row)])) < k
-    sizes = np.add.reduceat(kept, starts) if len(starts) else np.zeros(0, dtype=np.int64)
-    return _found_table(rows, sizes, other[kept], value[kept])
+    is_top = np.arange(len(row)) - np.repeat(starts, np.diff([*starts, len(row)])) < k
+    sizes = np.add.reduceat(is_top, starts) if len(starts) else np.zeros(0, dtype=np.int64)
+    return _neighbors_table(rows, sizes, neighbor[is_top], value[is_top])
 
 
-def _found_table(
-    rows: NDArray[Any], sizes: NDArray[Any], others: NDArray[Any], similarity: NDArray[Any]
+def _neighbors_table(
+    rows: NDArray[Any], sizes: NDArray[Any], neighbors: NDArray[Any], similarity: NDArray[Any]
 ) -> pa.Table:
     import pyarrow as pa
 
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    columns: Sequence[Any] = [
-        (rows // BLOCK).astype(np.int32),
-        rows.astype(np.int32),
-        pa.ListArray.from_arrays(starts, others.astype(np.int32)),
-        pa.ListArray.from_arrays(starts, similarity.astype(np.float32)),
-    ]
-    return pa.table(dict(zip(("block", "row", "others", "similarity"), columns, strict=True)))
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return pa.table(
+        {
+            "block": (rows // BLOCK_SIZE).astype(np.int32),
+            "row": rows.astype(np.int32),
+            "neighbors": pa.ListArray.from_arrays(offsets, neighbors.astype(np.int32)),
+            "similarity": pa.ListArray.from_arrays(offsets, similarity.astype(np.float32)),
+        }
+    )
 
 
-def _places(batch: pa.RecordBatch) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return row and place in its list of every neighbour of a batch."""
-    sizes = batch["others"].value_lengths().to_numpy()
+def _row_and_rank(batch: pa.RecordBatch) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the row of every neighbour in a batch, and its rank among the row's neighbours."""
+    sizes = batch["neighbors"].value_lengths().to_numpy()
     starts = np.cumsum(sizes) - sizes
     return np.repeat(batch["row"].to_numpy(), sizes), np.arange(sizes.sum()) - np.repeat(starts, sizes)

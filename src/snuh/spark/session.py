@@ -1,4 +1,4 @@
-"""A Spark session: what it needs is looked at first, and its own log goes to a file."""
+"""Open a Spark session: requirements are checked first, and Spark's own log goes to a file."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
 
 DEFAULT_MASTER = "local[*]"
 LOOPBACK = "127.0.0.1"
-SECONDS_TO_CONNECT = 5.0
+CONNECT_TIMEOUT_SECONDS = 5.0
 
 
 @contextmanager
 def open_session(
     master: str | None = None, *, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Give a session for the length of the block; one that is there already is used, and left running.
+    """Open a session and stop it after the block; a session that is already active is used and left running.
 
     Args:
-        master: such as "local[2]" or "spark://host:7077"; None: what spark-submit says, or this machine.
-        settings: Spark's own, such as {"spark.executor.memory": "8g"}.
+        master: such as "local[2]" or "spark://host:7077"; None: the one of spark-submit, or this machine.
+        settings: Spark properties, such as {"spark.executor.memory": "8g"}.
 
     Raises:
-        InputError: Where the master cannot be reached, or a session of another master is running.
-        SnuhError: Without Java, or where Spark does not start.
+        InputError: If the master cannot be reached, or a session with another master is active.
+        SnuhError: If there is no Java, or Spark does not start.
     """
     spark_session = _import_spark()
     running = spark_session.getActiveSession()
     if running is not None:
         if master not in (None, running.sparkContext.master):
             raise InputError(
-                f"a Spark session with the master {running.sparkContext.master} is running, got {master}: "
-                "stop it first, or leave the master out"
+                f"a Spark session with the master {running.sparkContext.master} is active, got {master}: "
+                "stop it first, or omit the master"
             )
         yield running
         return
-    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Java, and knows the master
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Java and set the master
     if not is_submitted:
         _check_java()
         master = master or DEFAULT_MASTER
     _check_master(master or "")
-    # Executors start what this says, and otherwise any "python3".
+    # Without it, executors start any "python3" on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = spark_session.builder.appName("snuh")
-    for name, value in {**_usual(master), **(settings or {})}.items():
+    for name, value in {**_default_settings(master), **(settings or {})}.items():
         builder = builder.config(name, value)
     if master is not None:
         builder = builder.master(master)
@@ -70,7 +70,7 @@ def open_session(
 
 def _import_spark() -> type[SparkSession]:
     try:
-        import pandas  # noqa: F401  Spark's Arrow functions ask for it
+        import pandas  # noqa: F401  required by Spark's Arrow functions
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
@@ -81,50 +81,50 @@ def _import_spark() -> type[SparkSession]:
 
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
-    if found is None:
+    java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
+    if java is None:
         where = f"JAVA_HOME ({home})" if home else "the PATH"
         raise SnuhError(
-            f"Spark needs Java 17 or newer, and there is none in {where}: install it, such as with "
+            f"Spark needs Java 17 or newer, and there is none in {where}: install it, for example with "
             '"apt install openjdk-17-jre-headless", or set JAVA_HOME'
         )
 
 
 def _check_master(master: str) -> None:
-    """Ask a standalone master for an answer now: Spark itself would try for minutes."""
+    """Raise InputError if a standalone master does not accept connections: Spark would retry for minutes."""
     if not master.startswith("spark://"):
         return
     for address in master.removeprefix("spark://").split(","):
         parts = urlsplit(f"//{address}")
         with suppress(OSError, ValueError):
-            place = (parts.hostname or "", parts.port or 7077)
-            socket.create_connection(place, timeout=SECONDS_TO_CONNECT).close()
+            host, port = parts.hostname or "", parts.port or 7077
+            socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_SECONDS).close()
             return
-    raise InputError(f"no Spark master answers at {master}: start it, or check its address")
+    raise InputError(f"no Spark master responds at {master}: start it, or check its address")
 
 
-def _usual(master: str | None) -> dict[str, str]:
-    usual = {
+def _default_settings(master: str | None) -> dict[str, str]:
+    settings = {
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.maxResultSize": "0",  # the rows to train on come to the driver
-        "spark.executorEnv.NUMBA_NUM_THREADS": "1",  # Spark gives a core to each task
+        "spark.driver.maxResultSize": "0",  # no limit: the driver gathers the rows to train on
+        "spark.executorEnv.NUMBA_NUM_THREADS": "1",  # Spark runs one task per core
         "spark.executorEnv.OMP_NUM_THREADS": "1",
     }
     if master is None or not master.startswith("local"):
-        return usual
+        return settings
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    on_this_machine = {
+    local_settings = {
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "8",  # of 200, most would be empty
+        "spark.sql.shuffle.partitions": "8",  # of the default 200, most would be empty
     }
-    return usual | on_this_machine
+    return settings | local_settings
 
 
 def _start(builder: SparkSession.Builder) -> SparkSession:
-    """Start Java with a file for its stderr, and show the end of that where it does not start."""
+    """Start Java with its stderr in a file, and quote the end of that file if it does not start."""
     from pyspark.errors import PySparkException
 
     log = Path(tempfile.mkdtemp(prefix="snuh-spark-")) / "spark.log"
@@ -134,9 +134,9 @@ def _start(builder: SparkSession.Builder) -> SparkSession:
     except (PySparkException, OSError, RuntimeError) as error:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         reason = lines[-1] if lines else str(error).partition("\n")[0]
-        raise SnuhError(f"Spark did not start: {reason} (its log: {log})") from error
-    except Exception as error:  # py4j's own, which says what Java threw
-        raise SnuhError(f"Spark did not start: {_first_line(error)} (its log: {log})") from error
+        raise SnuhError(f"Spark did not start: {reason} (log: {log})") from error
+    except Exception as error:  # Py4J's, with the exception of Java in its text
+        raise SnuhError(f"Spark did not start: {_first_line(error)} (log: {log})") from error
     session.sparkContext.setLogLevel("ERROR")
     atexit.register(shutil.rmtree, log.parent, ignore_errors=True)
     return session
@@ -149,13 +149,13 @@ def _first_line(error: Exception) -> str:
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Let processes started in the block inherit another stderr."""
+    """Redirect the stderr of processes that are started in the block."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    saved = os.dup(2)
     with log.open("wb") as file:
         os.dup2(file.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(saved, 2)
+            os.close(saved)

@@ -1,32 +1,34 @@
-"""Data-parallel training: TorchDistributor starts the workers, which average their gradients every step.
+"""Data-parallel training in a barrier stage: one task per worker, gradients averaged over gloo every step.
 
-Of several that end early, only one is the cause. A worker that fails returns why, instead of raising, which
-TorchDistributor would not pass on, and the first worker returns for all.
+Spark starts all tasks of a barrier stage together. When one fails, it ends the others and reports the error
+of the first to fail, so a worker that has only lost a peer waits, to leave that to the one that failed. Spark
+carries nothing from a running task to the driver: epochs are reported when training is done.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import snuh
 from snuh.errors import InputError
 from snuh.methods import make
-from snuh.progress import OnProgress
-from snuh.spark.failures import LostWorkerError, check_version
-from snuh.spark.farewell import Failure, failure_of
-from snuh.spark.listening import Listener, Sender
-from snuh.spark.shipping import Shipment, send_arrays
-from snuh.spark.watching import watched
+from snuh.progress import OnProgress, Progress, stage_callback
+from snuh.spark.broadcast import BroadcastArrays, broadcast_arrays
+from snuh.spark.errors import LostWorkerError, check_version
+from snuh.spark.progress import track_jobs
 
 if TYPE_CHECKING:
-    from pyspark.ml.torch.distributor import TorchDistributor
+    from pyspark import BarrierTaskContext
     from pyspark.sql import SparkSession
 
     from snuh.training.distributed import GlooTeam
@@ -37,22 +39,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_LOSSES = 2  # of workers; after that training fails
+MAX_RESTARTS = 2  # after a lost worker
+LOST_PEER_SECONDS = 30.0  # for Spark to report why a worker is gone
+ALLOW_PLAINTEXT = "spark.pytorch.distributor.ignoreSsl"  # the setting by which TorchDistributor allows it
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a worker needs to know beside the arrays."""
+class TrainingJob:
+    """What every worker needs in addition to the arrays."""
 
     method: str
     bits: int
     seed: int
-    parameters: dict[str, Any]  # those of the estimator, with the worker's part of a batch
+    parameters: dict[str, Any]  # of the estimator; batch_size is the worker's part of a batch
     has_edges: bool
     columns: int
-    shipment: Shipment
-    sender: Sender
-    version: str
+    arrays: BroadcastArrays
+    version: str  # of snuh, on the driver
 
 
 def train_on_workers(
@@ -62,132 +65,138 @@ def train_on_workers(
     *,
     method: str,
     edges: Edges | None,
-    shipment: Shipment,
+    arrays: BroadcastArrays,
     workers: int,
     on_progress: OnProgress | None,
 ) -> TrainingResult:
-    """Train with so many workers, each on its share of the documents; as many steps as with one.
+    """Train with n workers on a shard of the documents each, in as many steps as with one worker.
 
-    The shipment has the rows ("x") and the LSA ("directions").
+    The arrays on the executors must include the rows ("x") and the LSA ("directions").
     """
-    from pyspark.ml.torch.distributor import TorchDistributor
-
     docs = data.X.shape[0]
-    batch = math.ceil(estimator.by_size("batch_size", docs) / workers)
-    parameters = estimator.get_params() | {
-        "batch_size": batch,
-        "epochs": estimator._epochs(docs),
-    }
+    epochs = estimator._epochs(docs)
+    batch_size = math.ceil(estimator.by_size("batch_size", docs) / workers)
+    parameters = estimator.get_params() | {"batch_size": batch_size, "epochs": epochs}
     bits, seed = parameters.pop("n_bits"), parameters.pop("seed")
-    arrays = {"held": data.X_held}
+    more = {"held": data.X_held}
     if edges is not None:
-        arrays |= {"pairs": edges.pairs, "weight": edges.weight, "prior": edges.prior}
-    send_arrays(spark, arrays, after=shipment)
-    with Listener(spark, on_progress) as listener:
-        task = Task(
-            method, bits, seed, parameters, edges is not None, data.X.shape[1], shipment, listener.sender,
-            snuh.__version__,
-        )  # fmt: skip
-        distributor = TorchDistributor(num_processes=workers, local_mode=False, use_gpu=False)
-        distributor.logger.setLevel(logging.WARNING)
-        return _run_again(lambda: _run(spark, distributor, task))
+        more |= {"pairs": edges.pairs, "weight": edges.weight, "prior": edges.prior}
+    broadcast_arrays(spark, more, extend=arrays)
+    job = TrainingJob(
+        method, bits, seed, parameters, edges is not None, data.X.shape[1], arrays, snuh.__version__
+    )
+
+    def run() -> TrainingResult:
+        with track_jobs(spark, stage_callback(on_progress, "training")):
+            tasks = spark.sparkContext.parallelize(range(workers), workers).barrier()
+            result: TrainingResult = tasks.mapPartitions(partial(train_worker, job=job)).collect()[0]
+            if on_progress is not None:
+                for report in result.history:
+                    on_progress(Progress("training", report.epoch / epochs, report))
+            return result
+
+    return _restart_if_lost(run)
 
 
-def _run(spark: SparkSession, distributor: TorchDistributor, task: Task) -> TrainingResult:
-    with watched(spark, None), _without_log_server():
-        outcome = distributor.run(train_share, task)
-    if isinstance(outcome, Failure):
-        raise outcome.as_error()
-    return cast("TrainingResult", outcome)
-
-
-def _run_again(run: Callable[[], TrainingResult]) -> TrainingResult:
-    """Start again where a worker was lost: Spark repeats single tasks, but not those that need each other."""
-    for _ in range(MAX_LOSSES):
+def _restart_if_lost(run: Callable[[], TrainingResult]) -> TrainingResult:
+    """Run again after a lost worker: Spark retries failed tasks, but not those of a barrier stage."""
+    for _ in range(MAX_RESTARTS):
         try:
             return run()
         except LostWorkerError as error:
-            logger.warning("training lost a worker and starts again (%s)", error)
+            logger.warning("training lost a worker and restarts (%s)", error)
     return run()
 
 
 def check_workers(spark: SparkSession, workers: int) -> None:
-    """Raise InputError where so many workers cannot run at the same time."""
+    """Raise InputError if n workers cannot run at the same time, or would bypass the cluster's encryption."""
     if workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
     context = spark.sparkContext
     cores = context.defaultParallelism
-    # Of a cluster, more may come: Spark waits for them.
+    # A cluster may still get more cores: Spark waits for them.
     if str(context.master).startswith("local") and workers > cores:
+        raise InputError(f"{workers} workers need a core each, and Spark has {cores}: use fewer workers")
+    settings = context.getConf()
+    is_encrypted = settings.get("spark.ssl.enabled", "false") == "true"
+    if workers > 1 and is_encrypted and settings.get(ALLOW_PLAINTEXT, "false") != "true":
         raise InputError(
-            f"{workers} workers train at the same time, and Spark has {cores} cores: ask for fewer"
+            "spark.ssl.enabled does not cover what workers send each other: use 1 worker, or allow it with "
+            f"--conf {ALLOW_PLAINTEXT}=true"
         )
 
 
-def train_share(task: Task) -> TrainingResult | Failure | None:
-    """Train as one worker of a team; the first returns the result, or why there is none."""
+def train_worker(_: Iterable[int], *, job: TrainingJob) -> Iterator[TrainingResult]:
+    """Train as one task of a barrier stage; the first worker yields the result."""
+    from pyspark import BarrierTaskContext
+
     from snuh.training.distributed import team_of_processes
 
-    with team_of_processes() as team:
-        try:
-            result = _train(task, team)
-        except Exception as error:  # of any kind: it has to reach the driver
-            failure = failure_of(error, rank=team.rank)
-            return failure if team.rank == 0 else None
-        return result if team.rank == 0 else None
+    context = BarrierTaskContext.get()
+    _set_rendezvous(context)
+    try:
+        with team_of_processes() as team:
+            result = _train(job, team)
+    except RuntimeError as error:
+        if not _is_lost_peer(error):
+            raise
+        # If that one raised an error, Spark ends this task meanwhile. No context.barrier() here: Spark shuts
+        # down the whole executor when it kills a Python task that waits at a barrier.
+        time.sleep(LOST_PEER_SECONDS)
+        raise LostWorkerError(f"a worker does not respond: {' '.join(str(error).split())}") from error
+    if context.partitionId() == 0:
+        yield result
 
 
-def _train(task: Task, team: GlooTeam) -> TrainingResult:
+def _set_rendezvous(context: BarrierTaskContext) -> None:
+    """Set the environment variables by which PyTorch connects processes, with a free port of the first."""
+    port = ""
+    if context.partitionId() == 0:
+        with socket.socket() as probe:
+            probe.bind(("", 0))
+            port = str(probe.getsockname()[1])
+    tasks = context.getTaskInfos()
+    os.environ.update(
+        MASTER_ADDR=tasks[0].address.split(":")[0],
+        MASTER_PORT=context.allGather(port)[0],
+        RANK=str(context.partitionId()),
+        WORLD_SIZE=str(len(tasks)),
+    )
+
+
+def _is_lost_peer(error: RuntimeError) -> bool:
+    """Tell whether an error of PyTorch means that another worker is gone."""
+    from torch.distributed import DistError
+
+    return isinstance(error, DistError) or "gloo" in str(error)
+
+
+def _train(job: TrainingJob, team: GlooTeam) -> TrainingResult:
     from snuh.training.distributed import Share, share_of
     from snuh.training.estimator import TrainingData
     from snuh.training.spectral import LSA
     from snuh.training.validation_score import HeldOutScore
 
-    check_version(task.version)
-    X = task.shipment.rows("x", columns=task.columns)
-    lsa = LSA(np.array(task.shipment.array("directions")))
-    with task.sender.connected(is_sending=team.rank == 0) as report:
-        documents = share_of(X.shape[0], rank=team.rank, size=team.size, seed=task.seed)
-        held = task.shipment.rows("held", columns=task.columns)
-        score = HeldOutScore(X, held, lsa, rng=np.random.default_rng(task.seed)) if team.rank == 0 else None
-        share = Share(documents, _edges_of(task, documents), team)
-        estimator = make(task.method, bits=task.bits, seed=task.seed, parameters=task.parameters)
-        data = TrainingData(X, lsa, team.agree(score), held, share)
-        result: TrainingResult = estimator._train(data, report)
-        return result
+    check_version(job.version)
+    X = job.arrays.csr_matrix("x", columns=job.columns)
+    held = job.arrays.csr_matrix("held", columns=job.columns)
+    lsa = LSA(np.array(job.arrays.array("directions")))
+    documents = share_of(X.shape[0], rank=team.rank, size=team.size, seed=job.seed)
+    score = HeldOutScore(X, held, lsa, rng=np.random.default_rng(job.seed)) if team.rank == 0 else None
+    share = Share(documents, _edges_of(job, documents), team)
+    estimator = make(job.method, bits=job.bits, seed=job.seed, parameters=job.parameters)
+    result: TrainingResult = estimator._train(TrainingData(X, lsa, team.agree(score), held, share), None)
+    return result
 
 
-def _edges_of(task: Task, documents: Any) -> Edges | None:
+def _edges_of(job: TrainingJob, documents: Any) -> Edges | None:
     """Return the edges that touch the worker's documents."""
     from snuh.training.tree_objective import Edges
 
-    if not task.has_edges:
+    if not job.has_edges:
         return None
-    pairs, weight, prior = (task.shipment.array(name) for name in ("pairs", "weight", "prior"))
+    pairs, weight, prior = (job.arrays.array(name) for name in ("pairs", "weight", "prior"))
     is_own = np.zeros(int(pairs.max(initial=-1)) + 1, dtype=bool)
     is_own[documents[documents < len(is_own)]] = True
-    kept = is_own[pairs].any(axis=1)
-    return Edges(pairs[kept], weight[kept], prior[kept])
-
-
-@contextmanager
-def _without_log_server() -> Iterator[None]:
-    """Keep TorchDistributor from listening on every network, and from writing to our stderr what comes."""
-    from pyspark.ml.torch import distributor
-
-    usual = vars(distributor)["LogStreamingServer"]
-    vars(distributor)["LogStreamingServer"] = _NoServer
-    try:
-        yield
-    finally:
-        vars(distributor)["LogStreamingServer"] = usual
-
-
-class _NoServer:
-    port = -1  # workers then write their log to the executor's
-
-    def start(self, spark_host_address: str = "") -> None:
-        pass
-
-    def shutdown(self) -> None:
-        pass
+    touches = is_own[pairs].any(axis=1)
+    return Edges(pairs[touches], weight[touches], prior[touches])

@@ -1,0 +1,49 @@
+"""Progress comes from Spark's status tracker, and Ctrl-C cancels the jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from snuh.spark.progress import track_jobs
+from tests.spark.cluster import count_running_tasks, wait_for
+
+
+def test_the_fraction_of_finished_tasks_is_reported(spark: Any) -> None:
+    reports: list[float] = []
+    with track_jobs(spark, reports.append):
+        run_sleeping_tasks(spark, tasks=4, seconds=1.5)  # two at a time
+    assert reports[0] == 0.0 and reports[-1] == 1.0
+    assert reports == sorted(reports) and any(0.0 < fraction < 1.0 for fraction in reports)
+
+
+def test_ctrl_c_cancels_the_jobs(spark: Any) -> None:
+    from pyspark import InheritableThread
+
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            run_sleeping_tasks(spark, tasks=2, seconds=300.0)
+        except Exception as error:
+            errors.append(error)
+
+    with pytest.raises(KeyboardInterrupt), track_jobs(spark, None):
+        thread = InheritableThread(target=run, daemon=True)
+        thread.start()
+        wait_for(lambda: count_running_tasks(spark))
+        raise KeyboardInterrupt
+    wait_for(lambda: not thread.is_alive() and not count_running_tasks(spark))
+    assert "cancelled" in str(errors[0])
+
+
+def run_sleeping_tasks(spark: Any, *, tasks: int, seconds: float) -> None:
+    def sleep(rows: Iterator[int]) -> Iterator[int]:
+        import time
+
+        time.sleep(seconds)
+        return rows
+
+    spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(sleep).collect()
