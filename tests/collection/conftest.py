@@ -14,6 +14,22 @@ pytest.register_assert_rewrite(
 )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(promise): run where the file's PROMISES have it")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests of promises that are not made."""
+    unpromised = [item for item in items if not _is_promised(item)]
+    config.hook.pytest_deselected(items=unpromised)
+    items[:] = [item for item in items if item not in set(unpromised)]
+
+
+def _is_promised(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("needs")
+    return marker is None or marker.args[0] in item.getparent(pytest.Module).obj.PROMISES  # type: ignore[union-attr]
+
+
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that other users may look into, unlike pytest's own."""

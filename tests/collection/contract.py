@@ -1,4 +1,7 @@
-"""What holds for a collection wherever it is: a file of tests that has an `engine` imports all of these."""
+"""The contract of collections: a file of tests that has an `engine` and PROMISES imports all of these.
+
+A test runs where the promise that it needs is made, see `promises`.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from snuh.collection import Added, Collection, ensure_absent, is_collection
+from snuh.collection.backend import NewDocument
 from snuh.collection.copy import copy_collection
 from snuh.corpus import Document
 from snuh.dedup import deduplicate
-from snuh.errors import InputError, UnknownDocumentError
+from snuh.errors import CollectionError, InputError, UnknownDocumentError
 from snuh.filters import Filter, matches
 from snuh.search import UnknownWordsError
 from tests.collection.engines import Engine
 from tests.collection.like_dictionary import CollectionLikeDictionary
+from tests.collection.promises import Promise, needs
 from tests.collection.worlds import (
     UNKNOWN,
     WORDS,
@@ -58,6 +63,7 @@ def ids(hits: list[Any]) -> list[str]:
 # Adding, replacing, deleting, searching
 
 
+@needs(Promise.READ_AFTER_WRITE)
 def test_it_answers_like_a_dictionary(engine: Engine) -> None:
     class Here(CollectionLikeDictionary):
         def fresh(self) -> Path | str:
@@ -69,6 +75,7 @@ def test_it_answers_like_a_dictionary(engine: Engine) -> None:
     run_state_machine_as_test(Here, settings=few)  # type: ignore[no-untyped-call]
 
 
+@needs(Promise.EXACT_SEARCH)
 def test_a_search_equals_brute_force_with_ties_in_order_of_insertion(engine: Engine) -> None:
     rng = random.Random(0)
     mirror = Mirror(toy_model())
@@ -94,6 +101,7 @@ def test_a_search_equals_brute_force_with_ties_in_order_of_insertion(engine: Eng
         assert collection.similar(some_id, k=9) == expected
 
 
+@needs(Promise.LOSSLESS_DOCUMENTS)
 def test_documents_come_back_as_they_were_given(engine: Engine) -> None:
     given = [
         Document("a", "ship é", ("x", "é"), "train", {"z": 2**70, "deep": {"l": [1, None, 2.5]}, "b": 1e300}),
@@ -117,6 +125,7 @@ def test_documents_come_back_as_they_were_given(engine: Engine) -> None:
         assert collection.search("ship", k=1)[0].document == given[0]
 
 
+@needs(Promise.EXACT_SEARCH)
 def test_an_empty_collection_answers_with_nothing(engine: Engine) -> None:
     with Collection.create(engine.fresh(), toy_model()) as collection:
         assert len(collection) == 0 and "x" not in collection
@@ -126,6 +135,7 @@ def test_an_empty_collection_answers_with_nothing(engine: Engine) -> None:
         assert collection.build_index().documents == 0
 
 
+@needs(Promise.UPSERTS)
 def test_counts_tell_what_was_inserted_and_replaced(collection: Collection) -> None:
     added = collection.add([document(50), document(3, UNKNOWN), document(50, "ice")])
     assert added == Added(1, 1, 1)
@@ -138,6 +148,7 @@ def test_counts_tell_what_was_inserted_and_replaced(collection: Collection) -> N
 # Filters
 
 
+@needs(Promise.FILTERS)
 @settings(QUIET, max_examples=25)
 @given(data=st.data())
 def test_a_filter_means_the_same_everywhere(data: st.DataObject, shared: Collection) -> None:
@@ -170,6 +181,7 @@ def shared(engine: Engine) -> Iterator[Collection]:
         yield made
 
 
+@needs(Promise.CLEAR_ERRORS)
 def test_an_unknown_field_is_refused_with_the_nearest(collection: Collection) -> None:
     for ask in (
         lambda: collection.search("ship", where="yaer = 1"),
@@ -182,6 +194,7 @@ def test_an_unknown_field_is_refused_with_the_nearest(collection: Collection) ->
 # Other ways to search
 
 
+@needs(Promise.EXACT_SEARCH)
 @pytest.mark.parametrize("rerank", ["asymmetric", "cosine"])
 def test_reranking_orders_the_same_documents_by_score(collection: Collection, rerank: Any) -> None:
     plain = collection.search("ship fog", k=12)
@@ -191,6 +204,7 @@ def test_reranking_orders_the_same_documents_by_score(collection: Collection, re
     assert sorted(ids(ranked)) == sorted(ids(plain))
 
 
+@needs(Promise.EXACT_SEARCH)
 def test_many_queries_and_codes_find_what_one_finds(collection: Collection) -> None:
     found = collection.search_many(["ship", UNKNOWN, "fog ice"], k=4)
     assert found == [collection.search("ship", k=4), None, collection.search("fog ice", k=4)]
@@ -203,6 +217,7 @@ def test_many_queries_and_codes_find_what_one_finds(collection: Collection) -> N
     assert collection.explain("ship", nearest.document.id).distance == nearest.distance
 
 
+@needs(Promise.LOSSLESS_DOCUMENTS)
 def test_duplicates_are_found(collection: Collection) -> None:
     collection.add(
         [Document("copy", collection.get("d2").text), Document("again", collection.get("d2").text)]
@@ -212,6 +227,7 @@ def test_duplicates_are_found(collection: Collection) -> None:
     assert {"copy", "again"} <= cluster
 
 
+@needs(Promise.APPROXIMATE_SEARCH)
 def test_fast_searches_follow_every_change(collection: Collection) -> None:
     made = collection.build_index(k=3, recall=0.9)
     assert made.documents == 12 and made.recall >= 0.9
@@ -227,11 +243,13 @@ def test_fast_searches_follow_every_change(collection: Collection) -> None:
     ]
 
 
+@needs(Promise.APPROXIMATE_SEARCH)
 def test_without_an_index_fast_searches_are_exact(collection: Collection) -> None:
     assert collection.info().index is None
     assert collection.search("ship", approximate=True) == collection.search("ship")
 
 
+@needs(Promise.ROW_CONSISTENCY)
 def test_a_sample_comes_from_all_over(collection: Collection) -> None:
     collection.add([Document("hidden", UNKNOWN)])
     sample = collection.sample(5)
@@ -246,6 +264,7 @@ def ids_of(found: list[Document]) -> list[str]:
 # Bad input
 
 
+@needs(Promise.CLEAR_ERRORS)
 def test_an_unknown_id_is_refused_with_the_nearest_one(collection: Collection) -> None:
     collection.add([Document("invoice-17", "ship")])
     for call in (collection.get, collection.similar, lambda name: collection.delete(["d1", name])):
@@ -256,6 +275,7 @@ def test_an_unknown_id_is_refused_with_the_nearest_one(collection: Collection) -
         assert odd not in collection
 
 
+@needs(Promise.CHECKED_BATCHES)
 @pytest.mark.parametrize(
     "bad",
     [
@@ -274,6 +294,7 @@ def test_what_cannot_be_stored_is_refused_and_nothing_of_its_batch_is_kept(
     assert list(collection.documents()) == before
 
 
+@needs(Promise.ATOMIC_CREATE)
 def test_a_collection_is_made_once(engine: Engine, collection: Collection) -> None:
     address = collection.address
     assert is_collection(address)
@@ -291,6 +312,7 @@ def test_a_collection_is_made_once(engine: Engine, collection: Collection) -> No
 # Other models
 
 
+@needs(Promise.ATOMIC_REHASH)
 def test_a_rehash_changes_all_codes_at_once(collection: Collection) -> None:
     collection.build_index(k=3)
     mirror = Mirror(toy_model(2, bits=24), {one.id: one for one in documents(12, year=2000)})
@@ -307,6 +329,7 @@ def test_a_rehash_changes_all_codes_at_once(collection: Collection) -> None:
     assert collection.model.method == "toy2"
 
 
+@needs(Promise.WRITES_DURING_REHASH)
 def test_what_is_written_during_a_rehash_gets_the_new_codes(collection: Collection) -> None:
     mirror = Mirror(toy_model(1), {one.id: one for one in documents(12, year=2000)})
     with Collection(collection.address) as other:
@@ -326,6 +349,7 @@ def test_what_is_written_during_a_rehash_gets_the_new_codes(collection: Collecti
 # Several at once
 
 
+@needs(Promise.CONCURRENCY)
 def test_readers_go_on_while_others_write(engine: Engine) -> None:
     address = engine.fresh()
     Collection.create(address, toy_model()).close()
@@ -372,6 +396,7 @@ def test_readers_go_on_while_others_write(engine: Engine) -> None:
             assert [name for name in held if name in {one.id for one in mine}] == [one.id for one in mine]
 
 
+@needs(Promise.CONCURRENCY)
 def test_threads_may_share_one_collection(collection: Collection) -> None:
     expected = collection.search("ship", k=5)
     answers: list[Any] = []
@@ -386,6 +411,7 @@ def test_threads_may_share_one_collection(collection: Collection) -> None:
     assert answers == [expected] * 20
 
 
+@needs(Promise.VERSIONS)
 def test_the_version_changes_with_every_write_whoever_writes(collection: Collection) -> None:
     seen = [collection.version(), collection.version()]
     with Collection(collection.address) as other:
@@ -397,6 +423,7 @@ def test_the_version_changes_with_every_write_whoever_writes(collection: Collect
     assert seen[0] == seen[1] and len(set(seen)) == 3
 
 
+@needs(Promise.RECOVERY)
 def test_an_open_collection_goes_on_after_its_server_was_killed_and_started_again(
     engine: Engine, collection: Collection
 ) -> None:
@@ -410,9 +437,41 @@ def test_an_open_collection_goes_on_after_its_server_was_killed_and_started_agai
     assert [one.id for one in collection.documents()] == [f"d{number}" for number in range(12)]
 
 
+@needs(Promise.ATOMIC_BATCHES)
+def test_a_write_that_fails_leaves_nothing(collection: Collection) -> None:
+    before = list(collection.documents())
+    with pytest.raises(KeyboardInterrupt), collection._backend.writing() as write:
+        write.put([NewDocument(document(80), None), NewDocument(document(1, "fog"), None)])
+        raise KeyboardInterrupt
+    assert list(collection.documents()) == before
+
+
+@needs(Promise.SERIALIZED_WRITERS)
+def test_a_second_writer_waits_for_the_first(collection: Collection) -> None:
+    with (
+        collection._backend.writing(),
+        Collection(collection.address, timeout=0.2) as other,
+        pytest.raises(CollectionError, match="is writing to it: try again"),
+    ):
+        other.add([document(80)])
+    assert len(collection) == 12
+
+
+@needs(Promise.SNAPSHOT_READS)
+def test_a_block_of_reads_sees_one_state(collection: Collection) -> None:
+    backend = collection._backend
+    with backend.reading():
+        before = backend.documents(limit=100)
+        with Collection(collection.address) as other:
+            other.add([document(80), document(1, "fog")])
+            other.delete(["d3"])
+        assert backend.documents(limit=100) == before and backend.count() == 12
+
+
 # Copies
 
 
+@needs(Promise.EVERY_WAY_IN)
 def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collection) -> None:
     collection.add([Document("hidden", UNKNOWN, ("x",), "val", {"a": {"b": [1, 0.1]}}), document(3, "fog")])
     collection.delete(["d5"])
@@ -435,6 +494,7 @@ def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collectio
         shutil.rmtree(place)
 
 
+@needs(Promise.ROW_CONSISTENCY)
 def test_documents_stay_with_their_codes_while_others_write(collection: Collection) -> None:
     backend, model = collection._backend, toy_model()
     with backend.reading():
@@ -448,6 +508,7 @@ def test_documents_stay_with_their_codes_while_others_write(collection: Collecti
     assert np.array_equal(rows.codes, expected)
 
 
+@needs(Promise.ATOMIC_CREATE)
 def test_a_copy_that_fails_leaves_no_collection(engine: Engine, collection: Collection) -> None:
     collection.add([replace(document(60 + number), text="fog") for number in range(5)])
     target = engine.fresh()

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from snuh.collection.milvus.connection import check_version
-from snuh.collection.milvus.site import site_of
+from snuh.collection.milvus.connection import check_version, parse_url
 from snuh.errors import CollectionError, InputError
 
 
@@ -17,8 +16,8 @@ from snuh.errors import CollectionError, InputError
     ],
 )
 def test_an_address_is_read(address: str, uri: str, token: str, database: str, name: str) -> None:
-    site = site_of(address)
-    assert (site.uri, site.token, site.database, site.name) == (uri, token, database, name)
+    url = parse_url(address)
+    assert (url.uri, url.token, url.database, url.name) == (uri, token, database, name)
 
 
 @pytest.mark.parametrize(
@@ -39,18 +38,18 @@ def test_an_address_is_read(address: str, uri: str, token: str, database: str, n
 )
 def test_what_is_no_address_is_refused_in_one_line(address: str) -> None:
     with pytest.raises(InputError) as caught:
-        site_of(address)
+        parse_url(address)
     assert "\n" not in str(caught.value)
 
 
 def test_the_password_comes_from_the_environment_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MILVUS_TOKEN", "me:hidden")
-    assert site_of("milvus://host/t").token == "me:hidden"
+    assert parse_url("milvus://host/t").token == "me:hidden"
     for address in ("milvus://host/t", "milvus://me:hidden@host/t"):
-        assert "hidden" not in repr(site_of(address)) and "hidden" not in site_of(address).shown
+        assert "hidden" not in repr(parse_url(address)) and "hidden" not in parse_url(address).shown
     for address in ("milvus://me:hidden@host/a/b/c", "milvus://host/t?tls=true?token=hidden"):
         with pytest.raises(InputError) as caught:
-            site_of(address)
+            parse_url(address)
         assert "hidden" not in str(caught.value)
 
 
@@ -58,7 +57,7 @@ def test_the_password_comes_from_the_environment_and_is_never_shown(monkeypatch:
 def test_a_password_that_is_cut_short_is_not_told(sign: str) -> None:
     for start in ("hid", "12"):
         with pytest.raises(InputError) as caught:
-            site_of(f"milvus://me:{start}{sign}den@host/t")
+            parse_url(f"milvus://me:{start}{sign}den@host/t")
         assert start not in str(caught.value) and "den" not in str(caught.value)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from snuh.collection import Collection, is_collection
 from tests.cli.running import run
 from tests.collection.engines import Engine
+from tests.collection.promises import Promise, needs
 from tests.collection.worlds import document, documents, toy_model
 from tests.server.serving import serving
 from tests.worlds import write_jsonl
@@ -33,6 +34,7 @@ def lines(path: Path, *numbers: int) -> Path:
     return write_jsonl(path, [{"id": one.id, "text": one.text} for one in map(document, numbers)])
 
 
+@needs(Promise.EVERY_WAY_IN)
 def test_every_command_works_here(engine: Engine, tmp_path: Path) -> None:
     address, there = engine.fresh(), engine.fresh()
     model, other = tmp_path / "model", tmp_path / "other"
@@ -60,6 +62,7 @@ def test_every_command_works_here(engine: Engine, tmp_path: Path) -> None:
     assert again.code == 2 and "is a collection already" in again.stderr and is_collection(address)
 
 
+@needs(Promise.EVERY_WAY_IN)
 def test_it_is_served(engine: Engine) -> None:
     address = engine.fresh()
     with Collection.create(address, toy_model()) as made:

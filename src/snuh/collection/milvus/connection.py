@@ -1,281 +1,160 @@
-"""A connection to Milvus, which waits no longer than told, tries again what can be, and says what went wrong.
-
-The connections of one process to one server are shared by pymilvus, and so are those of many threads.
-"""
+"""The connection to a Milvus server: the url of a collection, retries, and one-line errors."""
 
 from __future__ import annotations
 
 import logging
+import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import grpc  # type: ignore[import-untyped]
-from pymilvus import DataType, MilvusClient, MilvusException  # type: ignore[import-untyped]
+from pymilvus import MilvusClient, MilvusException  # type: ignore[import-untyped]
 
 from snuh.collection.backend import LostConnectionError
-from snuh.collection.milvus.site import Site
-from snuh.errors import CollectionError
+from snuh.errors import CollectionError, InputError
+from snuh.urls import check_characters, redact
 
-# It logs every error with its traceback, and to a handler of its own; all of them are raised as well.
-logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
+logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs the traceback of errors that it raises
 
+DEFAULT_PORT, TOKEN_VARIABLE = 19_530, "MILVUS_TOKEN"  # "user:password", or the API key of a hosted Milvus
+COLLECTION_NAME = re.compile(r"(?!.*(__|_$))[A-Za-z]\w{0,99}", re.ASCII)
+MIN_VERSION = (2, 3)
 CONNECT_SECONDS, REQUEST_SECONDS = 10.0, 30.0
-PATIENCE_SECONDS = 90.0  # Milvus takes more than 30 to find itself again after it was killed
-FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 0.3
-OLDEST_VERSION = (2, 3)
-MAX_CAUSES, MAX_SAID = 4, 300
-
-NOT_FOUND = 100  # Milvus's number for a collection that is not there
-NOT_READY = re.compile(  # what a server says that has just started, or moves data between its nodes
-    r"not loaded|not fully loaded|not ready|not available|not healthy|not serving|unavailable|no available|"
-    r"node offline|node not found|channel not found|segment lacks|not in.*target|standby|"
+RETRY_SECONDS = 90.0  # a killed Milvus takes more than 30 to recover
+MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 0.3
+MAX_CAUSES, MAX_ERROR_CHARACTERS = 4, 300
+ERRORS = (MilvusException, grpc.RpcError, grpc.FutureTimeoutError)
+NOT_FOUND = 100  # error code for an unknown collection
+NOT_READY = re.compile(  # messages of a server that is starting, or moving data between its nodes
+    r"(?!.*Retry timeout).*(not (fully )?loaded|not (ready|available|healthy|serving)|unavailable|"
+    r"no available|node offline|node not found|channel not found|segment lacks|not in.*target|standby|"
     r"node.{0,20}not match|loaded into memory|connection (refused|reset)|initializing|abnormal|"
-    r"distribution is not|find leader|leader.* not",
+    r"distribution is not|find leader|leader.* not)",
     re.IGNORECASE,
 )
-REFUSED = re.compile(r"auth check fail|unauthenticated|invalid (token|password)|api ?key", re.IGNORECASE)
-FORBIDDEN = re.compile(r"permission deny|permissiondenied|permission_denied|privilege", re.IGNORECASE)
+MESSAGES = {  # by a pattern of the error; the first that matches
+    r"auth check fail|unauthenticated|invalid (token|password)|api ?key": "wrong user or password",
+    r"permission deny|permission_?denied|privilege": "permission denied: see docs/milvus.md#rights ({error})",
+    r"database not found": "there is no such database on the server",
+    r"RPC timed out|DEADLINE_EXCEEDED": "Milvus did not respond in time: try again",
+    r"UNAVAILABLE|Fail connecting|FutureTimeout": "cannot connect: is Milvus running, and is the url right?",
+    r"": "Milvus reports an error: {error}",
+}
 
-Result = TypeVar("Result")
+
+@dataclass(frozen=True, slots=True)
+class MilvusUrl:
+    """The parsed url of a collection."""
+
+    shown: str  # without the password
+    uri: str
+    token: str = field(repr=False)  # empty where the server has no authentication
+    database: str
+    name: str
 
 
-class GoneError(LostConnectionError):
-    """A part of the collection that is no longer there under its name, because of a rehash perhaps."""
+def parse_url(address: str) -> MilvusUrl:
+    """Parse `milvus://user:password@host:19530/database/name?tls=true`; InputError where it is malformed."""
+    check_characters(address)
+    expected = InputError(
+        "expected milvus://USER:PASSWORD@HOST:PORT/DATABASE/NAME, of which HOST and NAME are required, "
+        f"optionally with ?tls=true, got {redact(address)}"
+    )
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port or DEFAULT_PORT
+        options = parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    except ValueError:  # its message may contain a part of the password
+        raise expected from None
+    *database, name = parts.path.strip("/").split("/")
+    tls = options.pop("tls", ["false"])[-1]
+    if not host or len(database) > 1 or parts.fragment or options or tls not in ("true", "false"):
+        raise expected
+    if not COLLECTION_NAME.fullmatch(name):
+        raise InputError(
+            "a collection in Milvus has a name of up to 100 letters, digits and single underscores, "
+            f"got {name!r}"
+        )
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return MilvusUrl(
+        shown=redact(address),
+        uri=f"{'https' if tls == 'true' else 'http'}://{f'[{host}]' if ':' in host else host}:{port}",
+        token=f"{user}:{password}" if user else password or os.environ.get(TOKEN_VARIABLE, ""),
+        database="".join(database),
+        name=name,
+    )
+
+
+class NotFoundError(LostConnectionError):
+    """A Milvus collection that does not exist, or no longer: a rehash may have replaced it."""
 
 
 class Connection:
-    """Asks a server about one collection; every error is a CollectionError that starts with its name."""
+    """A client for the server of one collection; threads may share it."""
 
-    def __init__(self, site: Site) -> None:
-        self.site, self._is_closed = site, False
-        with self.reported():
+    def __init__(self, url: MilvusUrl) -> None:
+        self.url = url
+        self._client: Any = None  # pymilvus has no types
+        try:
             self._client = MilvusClient(
-                uri=site.uri, token=site.token, db_name=site.database, timeout=CONNECT_SECONDS
+                uri=url.uri, token=url.token, db_name=url.database, timeout=CONNECT_SECONDS
             )
-            version = self._client.get_server_version(timeout=CONNECT_SECONDS)
-        check_version(version, name=site.shown)
+        except ERRORS as error:
+            raise self._explained(error) from error
+        check_version(self.call("get_server_version"), name=url.shown)
 
     def close(self) -> None:
-        """End the connection."""
-        self._is_closed = True
-        self._client.close()
+        """Close the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
-    # Errors
+    def call(self, method: str, *arguments: Any, retry: bool = True, **options: Any) -> Any:
+        """Call a method of MilvusClient, or of the gRPC handler below it, again while the server starts.
 
-    @contextmanager
-    def reported(self) -> Iterator[None]:
-        """Say what went wrong in one line."""
-        if self._is_closed:
-            raise CollectionError(f"{self.site.shown}: it was closed here: open it again")
-        try:
-            yield
-        except (MilvusException, grpc.RpcError, grpc.FutureTimeoutError) as error:
-            raise self._said(error) from error
-        except ValueError as error:  # of gRPC, for a channel that was closed
-            if "closed" not in str(error):
-                raise
-            raise CollectionError(f"{self.site.shown}: it was closed here: open it again") from error
-
-    def _said(self, error: Exception) -> CollectionError:
-        name, text = self.site.shown, _text(error)
-        if getattr(error, "code", None) == NOT_FOUND or "can't find collection" in text:
-            return GoneError(f"{name}: a part of it is not there any more ({text})")
-        if REFUSED.search(text):
-            return CollectionError(f"{name}: the user or the password is wrong")
-        if FORBIDDEN.search(text):
-            return CollectionError(
-                f"{name}: permission denied: ask for the rights named in docs/milvus.md ({text})"
-            )
-        if "database not found" in text:
-            return CollectionError(f"{name}: there is no database {self.site.database!r}")
-        if "RPC timed out" in text or "DEADLINE_EXCEEDED" in text:
-            return CollectionError(f"{name}: Milvus did not answer in time: try again")
-        if "UNAVAILABLE" in text or "Fail connecting" in text or isinstance(error, grpc.FutureTimeoutError):
-            return CollectionError(
-                f"{name}: no Milvus can be reached there: check the address, and that it runs"
-            )
-        return CollectionError(f"{name}: Milvus could not do it: {text}")
-
-    def patiently(self, ask: Callable[[], Result]) -> Result:
-        """Ask again for as long as the server is getting ready; whatever is asked may happen twice."""
-        end, pause = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE_SECONDS
-        while True:
-            with self.reported():
-                try:
-                    return ask()
-                except (MilvusException, grpc.RpcError) as error:
-                    if time.monotonic() + pause > end or not _is_passing(error):
-                        raise
+        With `retry=False` it is sent only once.
+        """
+        deadline, pause = time.monotonic() + RETRY_SECONDS, MIN_PAUSE_SECONDS
+        while (client := self._client) is not None:
+            try:
+                owner = client if hasattr(client, method) else client._get_connection()
+                return getattr(owner, method)(*arguments, timeout=REQUEST_SECONDS, **options)
+            except ERRORS as error:
+                if not retry or time.monotonic() > deadline or not NOT_READY.match(_one_line(error)):
+                    raise self._explained(error) from error
+            except ValueError:  # of gRPC, where another thread has closed the connection
+                if self._client is not None:
+                    raise
             time.sleep(pause)
             pause = min(2 * pause, MAX_PAUSE_SECONDS)
+        raise CollectionError(f"{self.url.shown}: it was closed here: open it again")
 
-    # Collections
+    def timestamp(self) -> int:
+        """Return a new timestamp of the server, greater than all before."""
+        return int(self.call("alloc_timestamp"))
 
-    def describe(self, name: str) -> dict[str, Any]:
-        """Describe a collection of Milvus by its name or alias; GoneError where there is none."""
-        described: dict[str, Any] = self.patiently(
-            lambda: self._client.describe_collection(name, timeout=REQUEST_SECONDS)
-        )
-        return described
-
-    def names(self) -> list[str]:
-        """Return the names of all collections of the database."""
-        return list(self.patiently(lambda: self._client.list_collections(timeout=REQUEST_SECONDS)))
-
-    def create(self, name: str, fields: Sequence[Mapping[str, Any]], *, description: str) -> None:
-        """Make a collection of one shard; fields as `add_field` takes them."""
-        schema = self._client.create_schema(
-            auto_id=False, enable_dynamic_field=False, description=description
-        )
-        for field in fields:
-            schema.add_field(**{**field, "datatype": DataType[field["datatype"]]})
-        self.patiently(
-            lambda: self._client.create_collection(
-                name, schema=schema, num_shards=1, consistency_level="Strong", timeout=REQUEST_SECONDS
-            )
-        )
-
-    def index(self, name: str, field: str, params: Mapping[str, Any]) -> None:
-        """Let Milvus index a field; it does so on its own, when and where there is enough to index."""
-        connection = self._client._get_connection()  # the client's own way waits for a second
-        self.patiently(
-            lambda: connection.create_index(
-                name, field, dict(params), index_name=field, timeout=REQUEST_SECONDS, sync=False
-            )
-        )
-
-    def load(self, name: str) -> None:
-        """Let a collection answer; the first questions wait until it does."""
-        self.patiently(lambda: self._client.load_collection(name, timeout=REQUEST_SECONDS, _async=True))
-
-    def drop(self, name: str) -> None:
-        """Remove a collection; nothing where there is none."""
-        self.patiently(lambda: self._client.drop_collection(name, timeout=REQUEST_SECONDS))
-
-    def rename(self, old: str, new: str, *, seconds: float = REQUEST_SECONDS) -> None:
-        """Rename a collection; GoneError where none has the old name. Of two that try, one does."""
-        with self.reported():
-            self._client.rename_collection(old, new, timeout=seconds)
-
-    def create_alias(self, name: str, alias: str) -> None:
-        """Give a collection another name; an error where that name is taken."""
-        with self.reported():
-            self._client.create_alias(name, alias, timeout=REQUEST_SECONDS)
-
-    def alter_alias(self, name: str, alias: str) -> None:
-        """Let an alias stand for another collection."""
-        self.patiently(lambda: self._client.alter_alias(name, alias, timeout=REQUEST_SECONDS))
-
-    def drop_alias(self, alias: str) -> None:
-        """Remove an alias."""
-        self.patiently(lambda: self._client.drop_alias(alias, timeout=REQUEST_SECONDS))
-
-    def flush(self, name: str) -> None:
-        """Let Milvus close the parts that are still growing, so that they are indexed."""
-        self.patiently(lambda: self._client.flush(name, timeout=REQUEST_SECONDS))
-
-    def is_indexed(self, name: str, field: str) -> bool:
-        """Tell whether all flushed rows of a field are indexed, and searches use that index."""
-        told = self.patiently(lambda: self._client.describe_index(name, field, timeout=REQUEST_SECONDS))
-        if told["pending_index_rows"]:
-            return False
-        connection = self._client._get_connection()  # the client leaves out what it does not know
-        loaded = self.patiently(lambda: connection.get_query_segment_info(name, timeout=REQUEST_SECONDS))
-        return sum(int(segment.num_rows) for segment in loaded) >= int(told["total_rows"])
-
-    # Rows
-
-    def now(self) -> int:
-        """Return the server's time: who reads as of it sees whatever was written before."""
-        connection = self._client._get_connection()  # the client has no name for it
-        return int(self.patiently(lambda: connection.alloc_timestamp(timeout=REQUEST_SECONDS)))
-
-    def upsert(self, name: str, columns: Mapping[str, Sequence[Any]], types: Mapping[str, str]) -> None:
-        """Write rows, each in the place of one of the same key; columns are packed sooner than rows."""
-        entities = [
-            {"name": key, "type": DataType[types[key]], "values": values} for key, values in columns.items()
-        ]
-        connection = self._client._get_connection()
-        self.patiently(lambda: connection.upsert(name, entities, timeout=REQUEST_SECONDS))
-
-    def delete(self, name: str, keys: Sequence[str]) -> None:
-        """Delete rows by their keys."""
-        self.patiently(lambda: self._client.delete(name, ids=list(keys), timeout=REQUEST_SECONDS))
-
-    def query(
-        self, name: str, condition: str, fields: Sequence[str], *, as_of: int, limit: int | None = None
-    ) -> list[dict[str, Any]]:
-        """Return the rows that meet a condition, in no order."""
-        found = self.patiently(
-            lambda: self._client.query(
-                name,
-                filter=condition,
-                output_fields=list(fields),
-                limit=limit,
-                timeout=REQUEST_SECONDS,
-                consistency_level="Customized",
-                guarantee_timestamp=as_of,
-            )
-        )
-        return list(found)
-
-    def search(
-        self,
-        name: str,
-        queries: Sequence[bytes],
-        *,
-        field: str,
-        condition: str,
-        fields: Sequence[str],
-        limit: int,
-        probes: int,
-        as_of: int,
-    ) -> list[list[dict[str, Any]]]:
-        """Return for each query the rows with the nearest codes."""
-        found = self.patiently(
-            lambda: self._client.search(
-                name,
-                data=list(queries),
-                anns_field=field,
-                filter=condition,
-                output_fields=list(fields),
-                limit=limit,
-                search_params={"metric_type": "HAMMING", "params": {"nprobe": probes}},
-                timeout=REQUEST_SECONDS,
-                consistency_level="Customized",
-                guarantee_timestamp=as_of,
-            )
-        )
-        return [list(hits) for hits in found]
+    def _explained(self, error: Exception) -> CollectionError:
+        text = _one_line(error)
+        if getattr(error, "code", None) == NOT_FOUND or "can't find collection" in text:
+            return NotFoundError(f"{self.url.shown}: a part of it no longer exists")
+        message = next(one for pattern, one in MESSAGES.items() if re.search(pattern, text, re.IGNORECASE))
+        return CollectionError(f"{self.url.shown}: {message.format(error=text[:MAX_ERROR_CHARACTERS])}")
 
 
 def check_version(version: str, *, name: str) -> None:
     """Raise CollectionError for a server that is too old."""
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-    if numbers < OLDEST_VERSION:
-        wanted = ".".join(map(str, OLDEST_VERSION))
-        raise CollectionError(f"{name}: expected Milvus {wanted} or newer, got {version}: update the server")
+    if tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < MIN_VERSION:
+        raise CollectionError(f"{name}: expected Milvus 2.3 or newer, got {version}: update the server")
 
 
-def _text(error: Exception) -> str:
-    """Return what the server said, in one line of a bounded length."""
-    parts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(parts) < MAX_CAUSES:  # a failed connection has its reason in its cause
-        if isinstance(cause, grpc.RpcError):
-            parts.append(f"{cause.code()} {cause.details()}")
-        else:
-            parts.append(str(getattr(cause, "message", cause)))
-        cause = cause.__cause__
-    line = " ".join(" ".join(dict.fromkeys(parts)).split())
-    return line if len(line) <= MAX_SAID else f"{line[:MAX_SAID]}..."
-
-
-def _is_passing(error: Exception) -> bool:
-    if isinstance(error, MilvusException) and error.code == NOT_FOUND:
-        return False
-    text = _text(error)
-    return NOT_READY.search(text) is not None and "Retry timeout" not in text
+def _one_line(error: BaseException | None) -> str:
+    """Return the messages of an error and of its causes, which have the reason of a failed connection."""
+    messages: list[str] = []
+    for _ in range(MAX_CAUSES):  # pymilvus makes errors that cause each other
+        if error is not None:
+            messages.append(getattr(error, "message", "") or str(error) or type(error).__name__)
+            error = error.__cause__
+    return " ".join(" ".join(dict.fromkeys(messages)).split())
