@@ -12,7 +12,7 @@ from snuh.encoder import Encoder, Layer
 from snuh.experiments.random_walk_score import RandomWalkScore, random_walk
 from snuh.graph import DensePart, nearest_neighbors
 from snuh.training.spectral import fit_lsa
-from snuh.training.validation_score import nearest_share, similarity, torn_rows
+from snuh.training.validation_score import similarity, split_words, top_k_probability
 from tests.training.test_validation_score import random_rows
 
 
@@ -40,10 +40,10 @@ def test_score_is_the_share_of_what_walks_from_the_second_half_reach() -> None:
     encoder = Encoder((Layer(weight, np.zeros(16, np.float32)),), np.zeros(16, np.float32))
 
     lsa = fit_lsa(X, dims=128, seed=4)
-    first, second = torn_rows(held, np.random.default_rng(4))  # nothing was drawn before: both are small
+    first, second = split_words(held, np.random.default_rng(4))  # nothing was drawn before: both are small
     graph = nearest_neighbors(X, k=5, beside=[DensePart(lsa.unit_values(X), 0.5)]).adjacency()
-    nearest = nearest_share(-similarity(second, X, lsa), 5) / np.float32(5)
-    wanted = nearest_share(-random_walk(graph, nearest, steps=2), 90)
+    nearest = top_k_probability(-similarity(second, X, lsa), 5) / np.float32(5)
+    wanted = top_k_probability(-random_walk(graph, nearest, steps=2), 90)
     bits = [np.unpackbits(encoder.encode(rows), axis=1) for rows in (first, X)]
-    found = nearest_share((bits[0][:, None] != bits[1][None]).sum(2), 30)  # a tenth of the documents
+    found = top_k_probability((bits[0][:, None] != bits[1][None]).sum(2), 30)  # a tenth of the documents
     assert RandomWalkScore(X, held, seed=4)(encoder).value == pytest.approx((found * wanted).sum() / 30 / 50)

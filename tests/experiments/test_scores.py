@@ -13,7 +13,7 @@ from snuh.experiments.scores import CANDIDATES, CandidateScores, information_gai
 from snuh.features import check_matrix, unit_rows
 from snuh.methods import make
 from snuh.training.spectral import fit_lsa
-from snuh.training.validation_score import HeldOutScore, nearest_share
+from snuh.training.validation_score import HeldOutScore, top_k_probability
 
 
 def random_rows(docs: int, terms: int, seed: int) -> sparse.csr_matrix:
@@ -54,7 +54,7 @@ def test_scores_equal_their_definitions() -> None:
     encoder = random_encoder(30, 16)
     scores = CandidateScores(database, queries)(encoder)
     bits = [np.unpackbits(encoder.encode(X), axis=1) for X in (queries, database)]
-    share = nearest_share((bits[0][:, None] != bits[1][None]).sum(2), 20)  # a tenth of the documents
+    share = top_k_probability((bits[0][:, None] != bits[1][None]).sum(2), 20)  # a tenth of the documents
     lsa = fit_lsa(database, dims=128, seed=0)
     words = (queries @ database.T).toarray()
     latent = lsa.unit_values(queries) @ lsa.unit_values(database).T

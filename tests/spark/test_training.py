@@ -19,7 +19,7 @@ from snuh.progress import Progress
 from snuh.spark import fit, training
 from snuh.spark.errors import LostWorkerError, SparkError
 from snuh.spark.training import MAX_RESTARTS, TrainingJob, _restart_if_lost, check_workers
-from snuh.training.distributed import share_of
+from snuh.training.distributed import shard_documents
 from tests.spark.cluster import (
     TIMEOUT_SECONDS,
     BackgroundJob,
@@ -137,7 +137,7 @@ def test_workers_that_cannot_run_together_are_refused(spark: Any) -> None:
 
 def test_shares_are_equal_and_leave_nobody_out() -> None:
     for docs, size in ((7, 3), (8, 2), (2, 5)):
-        shares = [share_of(docs, rank=rank, size=size, seed=1) for rank in range(size)]
+        shares = [shard_documents(docs, rank=rank, size=size, seed=1) for rank in range(size)]
         assert len({len(share) for share in shares}) == 1
         assert set(np.concatenate(shares)) == set(range(docs))
 

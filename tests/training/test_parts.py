@@ -10,7 +10,7 @@ from torch import Tensor
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.rbsh import RBSH, ranking_loss
-from snuh.training.bits import distinct_rows, draw_bits, fall, medians, rise
+from snuh.training.bits import distinct_rows, draw_bits, linear_schedule, linear_warmup, medians
 from snuh.training.gradient import Start
 from snuh.training.layers import WordDecoder, sparse_linear, word_sets
 from snuh.training.network import Network
@@ -36,9 +36,9 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def test_weights_rise_and_fall_over_the_epochs_and_then_stay() -> None:
-    assert [rise(epoch, 4.0) for epoch in (0.0, 1.0, 4.0, 9.0)] == [0.0, 0.25, 1.0, 1.0]
-    assert rise(0.0, 0.0) == 1.0
-    values = [fall(epoch, 10.0, start=1.0, end=0.2) for epoch in (0.0, 5.0, 10.0, 20.0)]
+    assert [linear_warmup(epoch, 4.0) for epoch in (0.0, 1.0, 4.0, 9.0)] == [0.0, 0.25, 1.0, 1.0]
+    assert linear_warmup(0.0, 0.0) == 1.0
+    values = [linear_schedule(epoch, 10.0, start=1.0, end=0.2) for epoch in (0.0, 5.0, 10.0, 20.0)]
     assert values == pytest.approx([1.0, 0.6, 0.2, 0.2])
 
 
@@ -289,8 +289,8 @@ def test_copies_of_a_row_count_once() -> None:
 
 
 def start_of(X: sparse.csr_matrix) -> Start:
-    data = RBSH()._training_data(X, X[:10], None)
-    return Start(data, 12, np.random.default_rng(0), generator(), None)
+    data = RBSH().training_data(X, X[:10])
+    return Start(data, np.random.default_rng(0), generator(), None)
 
 
 def grouped_rows(groups: int = 3, each: int = 100) -> tuple[sparse.csr_matrix, np.ndarray]:

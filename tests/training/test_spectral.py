@@ -28,16 +28,16 @@ def vectors_of(graph: sparse.csr_matrix, dims: int, seed: int = 0) -> np.ndarray
 @pytest.mark.parametrize("docs", [25, 150])  # dense, and by the Lanczos method
 def test_vectors_are_those_of_the_laplacian_with_weak_links(docs: int) -> None:
     graph, dims = random_graph(docs), 6
-    W = graph.toarray().astype(np.float64)
-    W += WEAK_LINK * W.sum(axis=1).mean() / docs
-    D = np.diag(W.sum(axis=1))
-    _, exact = eigh(D - W, D)  # L y = lambda D y, by rising lambda
+    weights = graph.toarray().astype(np.float64)
+    weights += WEAK_LINK * weights.sum(axis=1).mean() / docs
+    degrees = np.diag(weights.sum(axis=1))
+    _, exact = eigh(degrees - weights, degrees)  # L y = lambda degrees y, by rising lambda
     found = vectors_of(graph, dims)
     # Up to sign and length.
     cosine = np.abs((found * exact[:, 1 : dims + 1]).sum(axis=0))
     cosine /= np.linalg.norm(found, axis=0) * np.linalg.norm(exact[:, 1 : dims + 1], axis=0)
     np.testing.assert_allclose(cosine, 1.0, atol=1e-6)
-    np.testing.assert_allclose(np.diag(D) @ found, 0.0, atol=1e-8)  # the constant vector is left out
+    np.testing.assert_allclose(np.diag(degrees) @ found, 0.0, atol=1e-8)  # the constant vector is left out
 
 
 def test_a_graph_has_no_more_vectors_than_documents_but_one() -> None:

@@ -13,7 +13,7 @@ from snuh.experiments.corpora import Corpus
 from snuh.experiments.run import Row, Run
 from snuh.experiments.tables import DescribedTables, Table, format_fraction
 from snuh.experiments.target import Aggregate, Choice, Target, Variant
-from snuh.training.validation_score import nearest_share
+from snuh.training.validation_score import top_k_probability
 
 DEFAULT = Choice(corpora=("ng20",), methods=("snuh", "ammi"), bits=(64,), seeds=(0,))
 QUICK = replace(DEFAULT, methods=("snuh",))
@@ -71,7 +71,7 @@ def same_label(points: Sequence[Sequence[int]]) -> float:
     neighbors = min(NEIGHBORS, len(array) - 1)
     distances = ((positions[:, None] - positions[None]) ** 2).sum(2)
     np.fill_diagonal(distances, np.iinfo(distances.dtype).max)
-    weights = nearest_share(distances, neighbors)  # integer coordinates: many distances tie
+    weights = top_k_probability(distances, neighbors)  # integer coordinates: many distances tie
     return float(weights[labels == labels[:, None]].sum(dtype=np.float64) / (neighbors * len(array)))
 
 

@@ -19,17 +19,17 @@ from scipy import sparse
 
 from snuh.features import check_matrix, unit_rows
 from snuh.graph import DensePart, nearest_neighbors
-from snuh.training.estimator import BY_SIZE
+from snuh.training.estimator import DEFAULTS_BY_SIZE
 from snuh.training.spectral import fit_lsa
 from snuh.training.validation_score import (
-    DATABASE,
-    QUERIES,
-    FoundScore,
-    nearest_share,
+    MAX_DATABASE,
+    MAX_QUERIES,
+    RetrievalScore,
+    cutoff_for,
     sample_rows,
     similarity,
-    top_of,
-    torn_rows,
+    split_words,
+    top_k_probability,
 )
 
 LSA_DIMS = 128
@@ -37,24 +37,24 @@ STEPS = 2  # per walk
 RELEVANT_PER_RETRIEVED = 3  # 300 relevant documents for the 100 retrieved ones
 
 
-class RandomWalkScore(FoundScore):
+class RandomWalkScore(RetrievalScore):
     """Scores encoders of one corpus; scores of all methods and settings are comparable."""
 
     # X and X_held: anything scikit-learn takes as a matrix.
     def __init__(self, X: Any, X_held: Any, *, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
-        database = sample_rows(unit_rows(check_matrix(X)), DATABASE, rng)
-        queries, unseen = torn_rows(sample_rows(unit_rows(check_matrix(X_held)), QUERIES, rng), rng)
+        database = sample_rows(unit_rows(check_matrix(X)), MAX_DATABASE, rng)
+        queries, unseen = split_words(sample_rows(unit_rows(check_matrix(X_held)), MAX_QUERIES, rng), rng)
         lsa = fit_lsa(database, dims=LSA_DIMS, seed=seed)
         docs = database.shape[0]
-        k = min(docs, BY_SIZE["neighbors"].at(docs))
+        k = min(docs, DEFAULTS_BY_SIZE["neighbors"].at(docs))
         beside = [DensePart(lsa.unit_values(database), 0.5)]
         graph = nearest_neighbors(database, k=k, beside=beside, rng=rng).adjacency()
-        start = nearest_share(-similarity(unseen, database, lsa), k) / np.float32(k)
-        top = top_of(docs)
+        start = top_k_probability(-similarity(unseen, database, lsa), k) / np.float32(k)
+        top = cutoff_for(docs)
         ends = random_walk(graph, start, steps=STEPS)
-        relevant = nearest_share(-ends, min(docs, RELEVANT_PER_RETRIEVED * top))
-        super().__init__(database, queries, relevant, top=top)
+        relevant = top_k_probability(-ends, min(docs, RELEVANT_PER_RETRIEVED * top))
+        super().__init__(database, queries, relevant, cutoff=top)
 
 
 def random_walk(

@@ -21,7 +21,7 @@ from snuh.experiments.scores import LabelScore
 from snuh.methods import make
 from snuh.metrics import evaluate_codes
 from snuh.progress import OnProgress, Progress
-from snuh.training.result import check_whole
+from snuh.training.result import check_completed
 
 FORMAT = 1
 OUTCOME_FIELDS = (  # null in the row of a failed run
@@ -124,7 +124,7 @@ def _fit(estimator: Any, run: Run, corpus: Corpus, on_progress: OnProgress | Non
     train, val = corpus.splits["train"], corpus.splits["val"]
     score = LabelScore(train, val) if run.select == "labels" else None
     estimator.fit(train.X, X_val=val.X, score=score, on_progress=on_progress)
-    check_whole(estimator.training_["stopped"])
+    check_completed(estimator.training_["stopped"])
 
 
 def _outcome(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""AMMI: codes that say as much about their document as they can.
+"""AMMI: codes with maximal information about their document.
 
 Stratos, Wiseman: Learning Discrete Structured Representations by Adversarially Maximizing Mutual Information.
 ICML 2020. Maximises the mutual information of document Y and code Z, with more weight on the first term:
@@ -12,9 +12,9 @@ ICML 2020. Maximises the mutual information of document Y and code Z, with more 
 | H(Z) | `markov.cross_entropy` of a prior in which a bit depends on the `order` bits before it |
 | w | `entropy` |
 
-A bit is 1 where its probability is above 1/2. Departures: for a table of probabilities the inner minimum over
-the prior has a closed form, so it is taken anew for each batch, where the paper makes a few gradient steps;
-the bound's gradient at the minimum does not pass through the prior. No words are reconstructed.
+A bit is 1 if its probability is above 1/2. Departures: for a table of probabilities the inner minimum over
+the prior has a closed form, which is computed for each batch, where the paper takes a few gradient steps; the
+gradient of the bound at the minimum does not pass through the prior. No words are reconstructed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from snuh.encoder import Activation
-from snuh.training.estimator import Limit
+from snuh.training.estimator import Range
 from snuh.training.gradient import Start
 from snuh.training.kl import best_prior, bit_entropy, cross_entropy, window_probabilities
 from snuh.training.network import Documents, NetworkHasher, NetworkObjective
@@ -42,19 +42,20 @@ class AMMI(NetworkHasher):
 
     depth: int = 0  # hidden layers; 0: the encoder is linear
     entropy: float = 3.0  # w, weight of the codes' entropy
-    order: int = 3  # bits before it that a bit depends on in the prior
+    order: int = 3  # number of preceding bits that a bit depends on in the prior
     beta: float | None = 1.0  # weight of the entropy of a document's own code
     warmup: float = 0.0  # epochs over which beta grows
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.02}}
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "beta": Limit(),
-        "entropy": Limit(),
-        "order": Limit(whole=True, below=11),
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.02}}
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "beta": Range(),
+        "entropy": Range(),
+        "order": Range(integer=True, below=11),
     }
 
-    def _objective(self, start: Start) -> AMMIObjective:
+    def objective(self, start: Start) -> AMMIObjective:
+        """Return the objective to minimise."""
         return AMMIObjective(self, start)
 
 
@@ -78,5 +79,5 @@ class AMMIObjective(NetworkObjective[AMMI]):
         }
 
     def decoder(self) -> None:
-        """Return nothing: words are not explained."""
+        """Return None: there is no word decoder."""
         return None

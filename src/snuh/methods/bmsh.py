@@ -12,7 +12,7 @@ Dong, Su, Shen, Chen: Document Hashing with Mixture-Prior Generative Models. EMN
 | q(c given x) | head `component`, a softmax |
 | pi, logits of g_c | `Mixture` |
 
-A bit is 1 where its probability is above 1/2. Departures: sigma is the softplus of a head.
+A bit is 1 if its probability is above 1/2. Departures: sigma is the softplus of a head.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
 from snuh.training.bits import draw_bits
-from snuh.training.estimator import Limit
+from snuh.training.estimator import Range
 from snuh.training.gradient import Start
 from snuh.training.kl import Mixture, bit_divergence, mixture_divergence
 from snuh.training.layers import word_sets
@@ -43,16 +43,17 @@ class BMSH(NetworkHasher):
 
     components: int = 20  # of the mixture
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
         "learning_rate": {64: 0.003},
     }
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "components": Limit(above=0, whole=True),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "components": Range(above=0, integer=True),
     }
 
-    def _objective(self, start: Start) -> BMSHObjective:
+    def objective(self, start: Start) -> BMSHObjective:
+        """Return the objective to minimise."""
         return BMSHObjective(self, start)
 
 
@@ -61,7 +62,7 @@ class BMSHObjective(NetworkObjective[BMSH]):
 
     activation: ClassVar[Activation] = "sigmoid"
     threshold: ClassVar[Literal["half", "median"]] = "half"
-    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+    spread: ClassVar[float | None] = 0.3  # of the logits: bits differ, but are not certain yet
 
     def __init__(self, method: BMSH, start: Start) -> None:
         bits, components = method.n_bits, int(method.components)
@@ -78,7 +79,7 @@ class BMSHObjective(NetworkObjective[BMSH]):
         z = bits + softplus(heads["noise"]) * self.noise(bits)
         within = bit_divergence(heads["logit"][:, None], self.prior.centers).sum(dim=2)
         component = torch.log_softmax(heads["component"], dim=1)
-        divergence = mixture_divergence(component, self.prior.log_shares, within)
+        divergence = mixture_divergence(component, self.prior.log_weights, within)
         return {
             "words": -self.words.log_likelihood(z, word_sets(rows)).mean(),
             "divergence": self.weight(epoch) * divergence.mean(),

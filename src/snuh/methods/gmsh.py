@@ -11,8 +11,8 @@ Dong, Su, Shen, Chen: Document Hashing with Mixture-Prior Generative Models. EMN
 | pi, m_c | `Mixture` |
 | s_c | softplus of `spreads` |
 
-A bit is 1 where its mean is above the training median. Departures: softplus for sigma and s_c, beta below
-1, and a linear encoder, which the held-out score prefers: a hidden layer learns training documents by heart.
+A bit is 1 if its mean is above the training median. Departures: softplus for sigma and s_c, beta below 1, and
+a linear encoder, which has a better held-out score: a hidden layer overfits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
-from snuh.training.estimator import Limit
+from snuh.training.estimator import Range
 from snuh.training.gradient import Start
 from snuh.training.kl import Mixture, gaussian_divergence, mixture_divergence
 from snuh.training.layers import word_sets
@@ -43,16 +43,17 @@ class GMSH(NetworkHasher):
     depth: int = 0  # hidden layers; 0: the encoder is linear
     components: int = 20  # of the mixture
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
         "learning_rate": {64: 0.002},
     }
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "components": Limit(above=0, whole=True),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "components": Range(above=0, integer=True),
     }
 
-    def _objective(self, start: Start) -> GMSHObjective:
+    def objective(self, start: Start) -> GMSHObjective:
+        """Return the objective to minimise."""
         return GMSHObjective(self, start)
 
 
@@ -80,7 +81,7 @@ class GMSHObjective(NetworkObjective[GMSH]):
             mu[:, None], sigma[:, None], self.prior.centers, softplus(self.spreads)
         ).sum(dim=2)
         component = torch.log_softmax(heads["component"], dim=1)
-        divergence = mixture_divergence(component, self.prior.log_shares, within)
+        divergence = mixture_divergence(component, self.prior.log_weights, within)
         return {
             "words": -self.words.log_likelihood(z, word_sets(rows)).mean(),
             "divergence": self.weight(epoch) * divergence.mean(),

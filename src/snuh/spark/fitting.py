@@ -113,7 +113,7 @@ def fit(
 
 def has_trees(estimator: object) -> bool:
     """Tell whether a method trains on spanning trees of a neighbour graph."""
-    return hasattr(estimator, "draw_edges") and bool(estimator.is_using_edges)  # type: ignore[attr-defined]
+    return hasattr(estimator, "draw_edges") and bool(estimator.uses_edges)  # type: ignore[attr-defined]
 
 
 def _find_neighbors(
@@ -124,7 +124,7 @@ def _find_neighbors(
     on_progress: OnProgress | None,
 ) -> Neighbors:
     docs = data.X.shape[0]
-    k = estimator.by_size("neighbors", docs)
+    k = int(estimator.resolve("neighbors", docs))
     report = stage_callback(on_progress, "graph")
     dense_parts = estimator.graph_parts(data.X, data.lsa)
     is_exact = estimator.graph == "exact" or (estimator.graph == "auto" and docs < MIN_DOCS_FOR_GROUPS)

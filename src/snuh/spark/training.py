@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
     from pyspark.sql import SparkSession
 
-    from snuh.training.distributed import GlooTeam
+    from snuh.training.distributed import ProcessGroup
     from snuh.training.estimator import TrainingData
     from snuh.training.gradient import GradientHasher
     from snuh.training.result import TrainingResult
@@ -74,11 +74,11 @@ def train_on_workers(
     The arrays on the executors must include the rows ("x") and the LSA ("directions").
     """
     docs = data.X.shape[0]
-    epochs = estimator._epochs(docs)
-    batch_size = math.ceil(estimator.by_size("batch_size", docs) / workers)
+    epochs = estimator.resolve("epochs", docs)
+    batch_size = math.ceil(estimator.resolve("batch_size", docs) / workers)
     parameters = estimator.get_params() | {"batch_size": batch_size, "epochs": epochs}
     bits, seed = parameters.pop("n_bits"), parameters.pop("seed")
-    more = {"held": data.X_held}
+    more = {"held": data.X_val}
     if edges is not None:
         more |= {"pairs": edges.pairs, "weight": edges.weight, "prior": edges.prior}
     broadcast_arrays(spark, more, extend=arrays)
@@ -130,13 +130,13 @@ def train_worker(_: Iterable[int], *, job: TrainingJob) -> Iterator[TrainingResu
     """Train as one task of a barrier stage; the first worker yields the result."""
     from pyspark import BarrierTaskContext
 
-    from snuh.training.distributed import team_of_processes
+    from snuh.training.distributed import torch_process_group
 
     context = BarrierTaskContext.get()
     _set_rendezvous(context)
     try:
-        with team_of_processes() as team:
-            result = _train(job, team)
+        with torch_process_group() as group:
+            result = _train(job, group)
     except RuntimeError as error:
         if not _is_lost_peer(error):
             raise
@@ -171,8 +171,8 @@ def _is_lost_peer(error: RuntimeError) -> bool:
     return isinstance(error, DistError) or "gloo" in str(error)
 
 
-def _train(job: TrainingJob, team: GlooTeam) -> TrainingResult:
-    from snuh.training.distributed import Share, share_of
+def _train(job: TrainingJob, group: ProcessGroup) -> TrainingResult:
+    from snuh.training.distributed import Shard, shard_documents
     from snuh.training.estimator import TrainingData
     from snuh.training.spectral import LSA
     from snuh.training.validation_score import HeldOutScore
@@ -181,11 +181,12 @@ def _train(job: TrainingJob, team: GlooTeam) -> TrainingResult:
     X = job.arrays.csr_matrix("x", columns=job.columns)
     held = job.arrays.csr_matrix("held", columns=job.columns)
     lsa = LSA(np.array(job.arrays.array("directions")))
-    documents = share_of(X.shape[0], rank=team.rank, size=team.size, seed=job.seed)
-    score = HeldOutScore(X, held, lsa, rng=np.random.default_rng(job.seed)) if team.rank == 0 else None
-    share = Share(documents, _edges_of(job, documents), team)
+    documents = shard_documents(X.shape[0], rank=group.rank, size=group.size, seed=job.seed)
+    score = HeldOutScore(X, held, lsa, rng=np.random.default_rng(job.seed)) if group.rank == 0 else None
+    shard = Shard(documents, _edges_of(job, documents), group)
     estimator = make(job.method, bits=job.bits, seed=job.seed, parameters=job.parameters)
-    result: TrainingResult = estimator._train(TrainingData(X, lsa, team.agree(score), held, share), None)
+    data = TrainingData(X, lsa, group.broadcast_score(score), held, shard)
+    result: TrainingResult = estimator.train(data, None)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Bits that can be trained: drawn at random going forward, seen as their probabilities going back."""
+"""Random bits with the straight-through gradient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from snuh.graph import group_equal_rows
 
 
 def draw_bits(probability: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw s ~ Bernoulli(q) as 0.0 and 1.0; the gradient by s is passed on to q (straight-through)."""
+    """Draw s ~ Bernoulli(q) as 0.0 and 1.0; the gradient of s is passed to q (straight-through)."""
     drawn: Tensor = _StraightThrough.apply(probability, generator)  # type: ignore[no-untyped-call]
     return drawn
 
@@ -30,34 +30,34 @@ class _StraightThrough(torch.autograd.Function):
         return by_bits, None
 
 
-# Weights that change while training goes on; `epoch` counts from 0 and has a fraction.
+# Weights that change during training; `epoch` counts from 0 and is fractional within an epoch.
 
 
-def rise(epoch: float, over: float) -> float:
-    """From 0 to 1 over these many epochs, then 1."""
-    return min(1.0, epoch / over) if over else 1.0
+def linear_warmup(epoch: float, epochs: float) -> float:
+    """Rise linearly from 0 to 1 over the first `epochs`, then stay at 1."""
+    return min(1.0, epoch / epochs) if epochs else 1.0
 
 
-def fall(epoch: float, over: float, *, start: float, end: float) -> float:
-    """From `start` to `end` over these many epochs, then `end`."""
-    return start + (end - start) * rise(epoch, over)
+def linear_schedule(epoch: float, epochs: float, *, start: float, end: float) -> float:
+    """Move linearly from `start` to `end` over the first `epochs`, then stay at `end`."""
+    return start + (end - start) * linear_warmup(epoch, epochs)
 
 
-# Where a real value becomes a bit: between the two halves of the training documents.
+# Thresholds that turn real values into bits: the medians of the training documents.
 
 Floats = npt.NDArray[np.float32]
 
 
 def distinct_rows(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return each row once: many copies of one document are not the middle of a corpus."""
+    """Return each distinct row once, so that many copies of a document do not shift the medians."""
     first = group_equal_rows(X).first
     return X if len(first) == X.shape[0] else X[first]
 
 
 def medians(values: Floats) -> Floats:
-    """Return for each bit of values (rows, bits) one with half of the rows above, and if possible none at it.
+    """Return the median of each bit of values (rows, bits), between two rows if there is more than one.
 
-    A row at the threshold itself would have its bit by the rounding of its sums.
+    The bit of a row exactly at the threshold would depend on rounding.
     """
     ordered = np.sort(values, axis=0)
     below = (len(ordered) - 1) // 2

@@ -1,4 +1,4 @@
-"""What all methods share as scikit-learn estimators: checks, the held-out part, the encoder left behind."""
+"""Base of all methods, as scikit-learn estimators: checks, held-out documents, the learnt encoder."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from snuh.errors import InputError, suggest
 from snuh.features.weighting import check_matrix, unit_rows
 from snuh.metrics import code_health
 from snuh.progress import OnProgress, stage_callback
-from snuh.training.distributed import Share
+from snuh.training.distributed import Shard
 from snuh.training.result import Score, TrainingResult
 from snuh.training.spectral import LSA, fit_lsa
 from snuh.training.validation_score import HeldOutScore
 
-# What numbers a parameter may be, checked with one message for all of them.
+# Ranges of numeric parameters, checked with the same messages for all methods.
 
 
 @dataclass(frozen=True)
-class Limit:
-    """A range of numbers, from 0 where nothing else is said."""
+class Range:
+    """The valid values of a numeric parameter; never negative."""
 
-    above: float | None = None  # strictly; without it 0 is allowed
-    below: float = np.inf  # strictly, also once it is a float32
-    whole: bool = False
-    optional: bool = False  # None stands for a value that the method chooses
+    above: float | None = None  # exclusive lower bound; None: 0 is valid
+    below: float = np.inf  # exclusive upper bound, also after rounding to float32
+    integer: bool = False
+    optional: bool = False  # whether None is valid: the method resolves it
 
     def check(self, name: str, value: object) -> None:
-        """Raise InputError where the value is not within the limit."""
+        """Raise InputError if the value is not in the range."""
         if value is None and self.optional:
             return
         if (
@@ -48,17 +48,17 @@ class Limit:
             or not np.isfinite(value)
         ):
             raise InputError(f"{name} must be a number, got {value!r}")
-        if self.whole and not isinstance(value, int | np.integer):
-            raise InputError(f"{name} must be a whole number, got {value}")
+        if self.integer and not isinstance(value, int | np.integer):
+            raise InputError(f"{name} must be an integer, got {value}")
         if value < 0 or (self.above is not None and value <= self.above):
-            least = "0 or more" if self.above is None else f"above {self.above:g}"
-            raise InputError(f"{name} must be {least}, got {value}")
+            minimum = "0 or more" if self.above is None else f"above {self.above:g}"
+            raise InputError(f"{name} must be {minimum}, got {value}")
         if not np.float32(value) < self.below:
             raise InputError(f"{name} must be below {self.below:g}, got {value}")
 
 
 def check_neighbors(neighbors: int, docs: int) -> None:
-    """Raise InputError where there are not more documents than neighbours asked for."""
+    """Raise InputError unless there are more documents than neighbours."""
     if docs <= neighbors:
         raise InputError(
             f"expected more documents than neighbors ({neighbors}), got n_samples = {docs}: "
@@ -66,26 +66,26 @@ def check_neighbors(neighbors: int, docs: int) -> None:
         )
 
 
-HELD_OUT_SHARE = 0.1
-HELD_OUT_MAX = 1_000
-HELD_OUT_FROM = 200  # documents; fewer are all needed for training
+HELD_OUT_FRACTION = 0.1
+MAX_HELD_OUT = 1_000
+MIN_DOCS_TO_HOLD_OUT = 200  # a smaller corpus needs all documents for training
 LSA_DIMS = 128
 
 
 class DeadCodesWarning(UserWarning):
-    """The codes do not tell documents apart."""
+    """The codes do not distinguish documents."""
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Unit rows to train on, what is held out to score, and the LSA space of the training rows."""
+    """Unit rows to train on, the held-out score, and the LSA space of the training rows."""
 
     X: sparse.csr_matrix
     lsa: LSA
     score: Callable[[Encoder], Score]
-    X_held: sparse.csr_matrix  # what the score is made of
-    share: Share | None = None  # of one worker of several
-    graphs: list[dict[str, object]] = field(default_factory=list)  # how those built so far were searched for
+    X_val: sparse.csr_matrix  # held-out rows, which the score is computed on
+    shard: Shard | None = None  # if several processes train together
+    graphs: list[dict[str, object]] = field(default_factory=list)  # facts about the graphs built so far
 
 
 # scikit-learn has no type stubs.
@@ -93,35 +93,35 @@ class TrainingData:
 class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the methods: `fit(X)` learns `encoder_`, `transform(X)` gives packed codes (docs, bits / 8).
 
-    A method is a dataclass, its fields are its parameters; those with a limit or choices are checked.
+    A method is a dataclass whose fields are its parameters; those with a range or choices are checked.
     """
 
     n_bits: int = 64  # length of the codes
-    seed: int = 0  # of everything random
+    seed: int = 0  # of all random numbers
 
-    limits: ClassVar[Mapping[str, Limit]] = {"seed": Limit(whole=True, below=2**32)}
+    ranges: ClassVar[Mapping[str, Range]] = {"seed": Range(integer=True, below=2**32)}
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {}
 
     def check_parameters(self) -> None:
-        """Raise InputError where a parameter has no usable value; `fit` does so before any work."""
+        """Raise InputError if a parameter is invalid; called by `fit` before any work."""
         check_bits(self.n_bits)
-        for name, limit in self.limits.items():
-            limit.check(name, getattr(self, name))
-        for name, known in self.choices.items():
-            _check_choice(name, getattr(self, name), known)
+        for name, valid in self.ranges.items():
+            valid.check(name, getattr(self, name))
+        for name, options in self.choices.items():
+            _check_choice(name, getattr(self, name), options)
 
     def derived_parameters(self, docs: int) -> dict[str, float]:
-        """Return what parameters that are None come to, for so many documents to train on."""
+        """Resolve parameters left as None for a training set of n documents."""
         return {}
 
     def _check_size(self, docs: int) -> None:
-        """Raise InputError where there are too few documents for the parameters."""
+        """Raise InputError if there are too few documents for the parameters."""
         if docs < 2:
             raise InputError(f"expected at least 2 documents, got n_samples = {docs}")
 
     @abstractmethod
-    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
-        """Learn an encoder of unit rows."""
+    def train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        """Learn an encoder from unit rows; `fit` adds the checks of parameters and rows."""
 
     def fit(
         self,
@@ -136,12 +136,12 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn codes from feature rows; labels are never used.
 
         Args:
-            X: sparse or dense rows, one a document; TF-IDF as it comes.
-            y: ignored, here for scikit-learn.
-            X_val: rows held out to choose the epoch; without them a random part of X is.
-            score: what chooses the epoch instead of the usual score, which sees no labels.
-            on_progress: told about every stage and epoch.
-            train: what trains instead of this process, such as several workers.
+            X: sparse or dense rows, one per document, such as TF-IDF.
+            y: ignored, for compatibility with scikit-learn.
+            X_val: held-out rows for selecting the epoch; a random part of X if not given.
+            score: selects the epoch instead of the default held-out score, which uses no labels.
+            on_progress: called for every stage and epoch.
+            train: trains instead of this process, for example on several workers.
         """
         self.check_parameters()
         rows = self._checked_rows(X, reset=True)
@@ -149,11 +149,11 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         started = time.perf_counter()
         unit = unit_rows(rows)
         _check_distinct(unit)
-        held = None if X_val is None else unit_rows(self._checked_rows(X_val, reset=False))
-        data = self._training_data(unit, held, on_progress)
+        unit_val = None if X_val is None else unit_rows(self._checked_rows(X_val, reset=False))
+        data = self.training_data(unit, unit_val, on_progress)
         if score is not None:
             data = replace(data, score=score)
-        result = self._train(data, on_progress) if train is None else train(data)
+        result = self.train(data, on_progress) if train is None else train(data)
         self.encoder_ = replace(result.encoder, unit_rows=True)
         self.decoder_ = result.decoder
         self.history_ = result.history
@@ -167,12 +167,12 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "score": result.score.value,
             "alive": result.score.alive,
             "distinct_codes": health.distinct_codes,
-            "ones_share": [round(share, 3) for share in health.ones_fraction],
+            "ones_share": [round(fraction, 3) for fraction in health.ones_fraction],
             "seconds": round(time.perf_counter() - started, 3),
         }
         if data.graphs:
             self.training_["graph"] = data.graphs[-1]
-        _warn_of_dead_codes(result)
+        _warn_if_dead(result)
         return self
 
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:  # anything scikit-learn takes as a matrix
@@ -184,25 +184,29 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _checked_rows(self, X: Any, *, reset: bool) -> sparse.csr_matrix:
         rows = check_matrix(X)
         try:
-            validate_data(self, X, reset=reset, skip_check_array=True)  # as many columns as in fit
+            validate_data(self, X, reset=reset, skip_check_array=True)  # checks the number of columns
         except ValueError as error:
             raise InputError(" ".join(str(error).split())) from None
         return rows
 
-    def _training_data(
-        self, X: sparse.csr_matrix, held: sparse.csr_matrix | None, on_progress: OnProgress | None
+    def training_data(
+        self,
+        X: sparse.csr_matrix,
+        X_val: sparse.csr_matrix | None = None,
+        on_progress: OnProgress | None = None,
     ) -> TrainingData:
+        """Hold out rows unless X_val is given, and prepare LSA space and held-out score of unit rows."""
         report = stage_callback(on_progress, "similarity")
         rng = np.random.default_rng(int(self.seed))
-        if held is None:
-            X, held = hold_out(X, rng)
+        if X_val is None:
+            X, X_val = hold_out(X, rng)
         if report is not None:
             report(0.0)
         lsa = fit_lsa(X, dims=LSA_DIMS, seed=int(self.seed))
-        score = HeldOutScore(X, held, lsa, rng=rng)
+        score = HeldOutScore(X, X_val, lsa, rng=rng)
         if report is not None:
             report(1.0)
-        return TrainingData(X, lsa, score, held)
+        return TrainingData(X, lsa, score, X_val)
 
     def __sklearn_tags__(self) -> Any:  # scikit-learn's own type
         tags = super().__sklearn_tags__()
@@ -211,25 +215,23 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _check_choice(name: str, value: object, known: tuple[object, ...]) -> None:
-    if value in known and isinstance(value, type(known[0])):
+def _check_choice(name: str, value: object, options: tuple[object, ...]) -> None:
+    if value in options and isinstance(value, type(options[0])):
         return
-    if isinstance(known[0], bool):
+    if isinstance(options[0], bool):
         raise InputError(f"{name} must be true or false, got {value!r}")
-    options = [str(option) for option in known]
-    raise InputError(
-        f'{name} must be one of {", ".join(options)}, got "{value}"{suggest(str(value), options)}'
-    )
+    names = [str(option) for option in options]
+    raise InputError(f'{name} must be one of {", ".join(names)}, got "{value}"{suggest(str(value), names)}')
 
 
-def _warn_of_dead_codes(result: TrainingResult) -> None:
+def _warn_if_dead(result: TrainingResult) -> None:
     advice = "check that the documents share words"
     if result.history:
         advice = f"try a smaller beta or more epochs, or {advice}"
     if not result.score.alive:
-        problem = "the codes are dead: they hardly tell documents apart"
+        problem = "the codes are dead: they hardly distinguish documents"
     elif result.history and not result.history[-1].alive:
-        problem = f"the codes died in training, those of epoch {result.best_epoch} are kept"
+        problem = f"the codes died during training, using those of epoch {result.best_epoch}"
     else:
         return
     warnings.warn(f"{problem}; {advice}", DeadCodesWarning, stacklevel=3)
@@ -251,45 +253,44 @@ def _check_distinct(X: sparse.csr_matrix) -> None:
 
 
 def hold_out(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Split off a random part for the score; a small corpus is scored on what it trains on."""
+    """Split off random rows for the score; a small corpus is scored on its training rows."""
     docs = X.shape[0]
-    if docs < HELD_OUT_FROM:
+    if docs < MIN_DOCS_TO_HOLD_OUT:
         return X, X
     order = rng.permutation(docs)
-    held = min(HELD_OUT_MAX, int(docs * HELD_OUT_SHARE))
-    return X[np.sort(order[held:])], X[np.sort(order[:held])]
+    count = min(MAX_HELD_OUT, int(docs * HELD_OUT_FRACTION))
+    return X[np.sort(order[count:])], X[np.sort(order[:count])]
 
 
-# Parameters of the tree methods that go by the number of documents where not given; without PyTorch.
+# Defaults of the tree methods that depend on the number of documents; importable without PyTorch.
 #
-# On some hundreds of documents twenty neighbours are a good part of the corpus, and few of them are about the
-# same thing; and batches of a hundred leave too few steps before the divergences outweigh what the decoder
-# has
-# learnt. With the numbers for thousands, `snuh` ended near chance on 300 short texts.
+# In a corpus of a few hundred documents, twenty neighbours are a large part of it and few of them share a
+# topic; and batches of a hundred leave too few steps before the divergences outweigh what the decoder has
+# learnt. With the values for thousands of documents, `snuh` ended near random codes on 300 short texts.
 
 
 @dataclass(frozen=True)
-class BySize:
-    """A number that grows with the documents, one for every `per` of them, within bounds."""
+class SizeDefault:
+    """A default that grows with the corpus: one for every `per` documents, within bounds."""
 
     per: int
-    least: int
-    most: int  # as on any corpus of thousands
+    minimum: int
+    maximum: int  # the value for corpora of thousands of documents
 
     def at(self, docs: int) -> int:
-        """Return the number for so many documents."""
-        return min(self.most, max(self.least, docs // self.per))
+        """Return the default for n documents."""
+        return min(self.maximum, max(self.minimum, docs // self.per))
 
 
-BY_SIZE: Mapping[str, BySize] = {
-    "batch_size": BySize(per=10, least=32, most=128),
-    "neighbors": BySize(per=100, least=5, most=20),
+DEFAULTS_BY_SIZE: Mapping[str, SizeDefault] = {
+    "batch_size": SizeDefault(per=10, minimum=32, maximum=128),
+    "neighbors": SizeDefault(per=100, minimum=5, maximum=20),
 }
 
 
-def usual(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with what None stands for on a corpus of thousands, where that goes by the size."""
+def resolve_for_large_corpus(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace None by the default for a corpus of thousands, for the parameters in DEFAULTS_BY_SIZE."""
     return {
-        name: BY_SIZE[name].most if value is None and name in BY_SIZE else value
+        name: DEFAULTS_BY_SIZE[name].maximum if value is None and name in DEFAULTS_BY_SIZE else value
         for name, value in parameters.items()
     }

@@ -1,7 +1,7 @@
 r"""Closed forms of the Gaussian terms of the tree-structured objective.
 
-All of them act on every bit by itself and return one value per document or per edge and bit, so that a caller
-sums or weighs as its equation says. Each has a Monte Carlo test in tests/maths.
+All of them act on each bit separately and return one value per document (or edge) and bit: callers sum and
+weight as in their equation. Each has a Monte Carlo test in tests/maths.
 
 | here | paper |
 |---|---|
@@ -34,13 +34,11 @@ def edge_divergence(
 
     with t the prior and g the posterior correlation (the appendix prints mu_j without its square).
     """
+    t, g = prior, posterior
     squares = mu_i.square() + mu_j.square() + sigma_i.square() + sigma_j.square()
-    products = mu_i * mu_j + posterior * (sigma_i * sigma_j)
-    left = 1.0 - prior.square()
-    # The bracket, sorted by what it multiplies; the factors are one number an edge.
-    of_squares, of_products = 0.5 * prior.square() / left, prior / left
-    logs = 0.5 * torch.log(left) - 0.5 * torch.log1p(-posterior.square())
-    return of_squares * squares - of_products * products + logs
+    products = mu_i * mu_j + g * sigma_i * sigma_j
+    left = 1.0 - t.square()
+    return 0.5 * ((squares - 2 * t * products) / left - squares - torch.log1p(-g.square()) + torch.log(left))
 
 
 def best_correlation(sigma_i: Tensor, sigma_j: Tensor, *, prior: Tensor) -> Tensor:
@@ -55,10 +53,10 @@ def best_correlation(sigma_i: Tensor, sigma_j: Tensor, *, prior: Tensor) -> Tens
 
 # Closed-form divergences and entropies of bits, Gaussians and mixtures.
 #
-# Bits are given by their logits l (q = sigmoid(l)), so that nothing needs to be kept away from 0 and 1. All
-# return one value per document and bit, or per document where they sum over components. Each has a test
-# against
-# enumeration or samples in tests/maths. For a standard normal prior there is `gaussians.node_divergence`.
+# Bits are given by their logits l (q = sigmoid(l)), which is stable near q = 0 and 1. All functions return
+# one
+# value per document and bit, or per document if they sum over components. Each has a test against enumeration
+# or samples in tests/maths. For a standard normal prior see `gaussians.node_divergence`.
 
 
 def bit_entropy(logit: Tensor) -> Tensor:
@@ -82,67 +80,65 @@ def gaussian_divergence(mu: Tensor, sigma: Tensor, mean: Tensor, deviation: Tens
     return 0.5 * (ratio.square() + ((mu - mean) / deviation).square() - 1.0) - torch.log(ratio)
 
 
-def mixture_divergence(component: Tensor, shares: Tensor, by_component: Tensor) -> Tensor:
-    """KL(q(z, c|x) || p(z, c)), which bounds KL(q(z|x) || p(z)) for p(z) = sum_c pi_c p(z|c) from above.
+def mixture_divergence(component: Tensor, log_weights: Tensor, by_component: Tensor) -> Tensor:
+    """KL(q(z, c|x) || p(z, c)), an upper bound of KL(q(z|x) || p(z)) for p(z) = sum_c pi_c p(z|c).
 
     = KL(q(c|x) || pi) + sum_c q(c|x) KL(q(z|x) || p(z|c))
 
     Args:
         component: log q(c|x), (documents, components).
-        shares: log pi, (components,).
+        log_weights: log pi, (components,).
         by_component: KL(q(z|x) || p(z|c)) summed over the bits, (documents, components).
 
     Returns:
-        One value a document.
+        One value per document.
     """
-    return (component.exp() * (component - shares + by_component)).sum(dim=1)
+    return (component.exp() * (component - log_weights + by_component)).sum(dim=1)
 
 
-# The prior of the two mixture methods: components with shares, and a head that tells them apart.
+# The mixture prior of GMSH and BMSH.
 
 
 class Mixture:
-    """Learnt log pi of the components, and for each a row of parameters.
+    """Trained mixture weights pi, and a row of parameters for each component.
 
     Args:
-        components: how many.
+        components: number of components.
         bits: the length of the codes.
-        generator: of the start; the components start apart from each other.
+        generator: for the initial parameters, which differ between components.
     """
 
     def __init__(self, components: int, bits: int, *, generator: torch.Generator) -> None:
-        self._shares = torch.zeros(components).requires_grad_()
+        self._logits = torch.zeros(components).requires_grad_()
         self.centers = torch.randn((components, bits), generator=generator).requires_grad_()
-        self.parameters = [self._shares, self.centers]
+        self.parameters = [self._logits, self.centers]
 
     @property
-    def log_shares(self) -> Tensor:
-        """The logarithm of pi, (components,)."""
-        return torch.log_softmax(self._shares, dim=0)
+    def log_weights(self) -> Tensor:
+        """Log pi, (components,)."""
+        return torch.log_softmax(self._logits, dim=0)
 
 
 # The entropy of codes under a Markov model, which AMMI maximises.
 #
-# Documents have independent bits with probabilities q; what is asked for is the entropy of the code of a
-# random
-# document, a mixture of as many products as there are documents. A Markov model of that mixture, in which a
-# bit
-# depends on the `order` bits before it, gives an upper bound:
+# The bits of a document are independent with probabilities q. The code of a random document is a mixture over
+# documents. A Markov model of that mixture, in which a bit depends on the `order` bits before it, gives an
+# upper bound on its entropy:
 #
 #     H(Z) <= - sum_b E log p(z_b | z_(b-order) ... z_(b-1)),    with equality for the best p if Z is Markov
 #
-# The expectation needs only the probabilities of windows of order + 1 bits: products, within a document.
+# The expectation needs only the probabilities of windows of order + 1 bits: products within a document.
 
 
 def window_probabilities(q: Tensor, order: int) -> Tensor:
-    """Return the probability of each value of each bit's window, over all documents.
+    """Return the probability of each value of the window of each bit, averaged over documents.
 
     Args:
         q: probabilities of a 1, (documents, bits).
-        order: how many bits before it belong to a bit's window; before the first one there are zeros.
+        order: number of preceding bits in the window of a bit; zeros precede the first bit.
 
     Returns:
-        (bits, 2**order, 2): by the number that the bits before it make, then by the bit itself.
+        (bits, 2**order, 2): indexed by the preceding bits as a binary number, then by the bit itself.
     """
     docs, bits = q.shape
     padded = torch.cat([torch.zeros((docs, order), dtype=q.dtype), q], dim=1)
@@ -154,9 +150,9 @@ def window_probabilities(q: Tensor, order: int) -> Tensor:
 
 
 def best_prior(windows: Tensor) -> Tensor:
-    """Return the p that makes the bound least: log p(z_b | before) as `windows` has it."""
-    safe = windows + 1e-6  # a window that never occurs would have no p
-    return torch.log(safe) - torch.log(safe.sum(dim=2, keepdim=True))
+    """Return log p(z_b | preceding bits) of the p that minimises the bound."""
+    smoothed = windows + 1e-6  # p of a window that never occurs is undefined
+    return torch.log(smoothed) - torch.log(smoothed.sum(dim=2, keepdim=True))
 
 
 def cross_entropy(windows: Tensor, prior: Tensor) -> Tensor:
@@ -164,24 +160,24 @@ def cross_entropy(windows: Tensor, prior: Tensor) -> Tensor:
     return -(windows * prior).sum()
 
 
-# Bits that depend on each other, as a mixture over random logits: what CorrSH needs.
+# Correlated bits as a mixture over random logits, for CorrSH.
 #
 #     r = mu + deviation * e1 + U e2,    s_b ~ Bernoulli(sigmoid(r_b)),    e1, e2 standard normal
 #
-# Given r the bits are independent; over r they are correlated, by the low rank U (bits, rank).
+# Given r the bits are independent; marginally they are correlated by the low-rank U (bits, rank).
 
 
 def draw_logits(
     mu: Tensor, deviation: Tensor, factors: Tensor, *, samples: int, generator: torch.Generator
 ) -> Tensor:
-    """Draw r as often as asked for: (samples, documents, bits).
+    """Draw samples of r, (samples, documents, bits).
 
     Args:
         mu: (documents, bits).
         deviation: (documents, bits).
         factors: U, (documents, bits, rank).
-        samples: how many for each document.
-        generator: of the draws.
+        samples: number of samples per document.
+        generator: of the samples.
     """
     docs, bits, rank = factors.shape
     own = torch.randn((samples, docs, bits), generator=generator, dtype=mu.dtype)
@@ -192,8 +188,8 @@ def draw_logits(
 def log_probability(bits: Tensor, logits: Tensor) -> Tensor:
     """Return log of the mean over samples of p(s|r), (documents,).
 
-    Where s was drawn from one of these samples, its mean is at least E log q(s), and comes near to it with
-    many samples: a divergence made of it is not too small.
+    If s was drawn given one of these samples, its expectation is at least E log q(s), and tends to it with
+    more samples: a divergence computed from it is never underestimated in expectation.
     """
     by_sample = (logits * bits - softplus(logits)).sum(dim=2)
     return torch.logsumexp(by_sample, dim=0) - math.log(len(logits))

@@ -1,4 +1,4 @@
-"""What the methods share that encode documents by a `Network`: parameters, batches, the encoder."""
+"""Base of the methods whose encoder is a `Network`: parameters, batches, the encoder."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from scipy import sparse
 from torch import Tensor
 
 from snuh.encoder import Activation, Encoder, Layer
-from snuh.training.bits import distinct_rows, medians, rise
-from snuh.training.estimator import Limit
+from snuh.training.bits import distinct_rows, linear_warmup, medians
+from snuh.training.estimator import Range
 from snuh.training.gradient import GradientHasher, Start
 from snuh.training.layers import WordDecoder, sparse_linear
 
-# The encoder network of the deep methods: a sparse first layer, ReLU layers, and heads that share them.
+# The encoder network of the deep methods: a sparse first layer, ReLU layers, and several heads.
 
-LINEAR_RANGE, SPARSE_RANGE = 0.02, 0.1  # weights of the sparse layer start uniform within +- this
+LINEAR_RANGE, SPARSE_RANGE = 0.02, 0.1  # initial weights of the sparse layer are uniform within +- this
 
 
 class Network:
-    """Maps sparse rows to several outputs by name: linear without hidden layers, ReLU between them.
+    """Maps sparse rows to several named outputs, with ReLU hidden layers or none (a linear map).
 
     Args:
         terms: columns of the rows.
         hidden: units of each hidden layer.
-        depth: how many hidden layers, 0 for a linear map.
+        depth: number of hidden layers, 0 for a linear map.
         heads: the length of each output; the first is the code.
-        dropout: share of the hidden units that are silenced in a step.
-        generator: of the start, and of dropout.
-        importance: a factor for each term, learnt along and applied to the rows.
+        dropout: fraction of the hidden units dropped in a step.
+        generator: for initial weights and dropout.
+        importance: a trained factor for each term, applied to the rows.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Network:
     ) -> None:
         self.heads, self.dropout, self.generator, self.importance = heads, dropout, generator, importance
         sizes = [terms, *[hidden] * depth, sum(heads.values())]
-        # Rows have length 1, so outputs of the sparse layer have about half of its range.
+        # Rows have unit length, so outputs of the sparse layer have about half of its range.
         ranges = [SPARSE_RANGE if depth else LINEAR_RANGE]
         ranges += [math.sqrt(6.0 / (inputs + outputs)) for inputs, outputs in pairwise(sizes[1:])]
         self.weights = [
@@ -61,24 +61,24 @@ class Network:
         ]
         self.biases = [torch.zeros(outputs) for outputs in sizes[1:]]
         self.parameters = [tensor.requires_grad_() for tensor in (*self.weights, *self.biases)]
-        self._gradient = torch.empty_like(self.weights[0])  # an array that every step works in
+        self._gradient = torch.empty_like(self.weights[0])  # reused by every step
 
     def __call__(self, rows: sparse.csr_matrix) -> dict[str, Tensor]:
-        """Return the outputs by name, each (documents, length); hidden units are silenced at random."""
+        """Return the outputs by name, each (documents, length), with dropout."""
         first = sparse_linear(rows, self.weights[0], gradient=self._gradient, scale=self.importance)
         values = first + self.biases[0]
         for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
-            values = torch.addmm(bias, self._silenced(torch.relu(values)), weight)
+            values = torch.addmm(bias, self._drop_units(torch.relu(values)), weight)
         return dict(zip(self.heads, torch.split(values, list(self.heads.values()), dim=1), strict=True))
 
-    def _silenced(self, units: Tensor) -> Tensor:
+    def _drop_units(self, units: Tensor) -> Tensor:
         if not self.dropout:
             return units
-        kept = torch.rand(units.shape, generator=self.generator) >= self.dropout
-        return units * (kept / (1.0 - self.dropout))
+        mask = torch.rand(units.shape, generator=self.generator) >= self.dropout
+        return units * (mask / (1.0 - self.dropout))
 
     def encoder(self, activation: Activation) -> Encoder:
-        """Return the way to the first head, as arrays of their own, with thresholds of 0."""
+        """Return a copy of the layers up to the first head, with thresholds of 0."""
         bits = next(iter(self.heads.values()))
         weights = [weight.detach().numpy().copy() for weight in self.weights]
         biases = [bias.detach().numpy().copy() for bias in self.biases]
@@ -90,10 +90,10 @@ class Network:
         return Encoder(tuple(layers), np.zeros(bits, dtype=np.float32))
 
     def balance(self, X: sparse.csr_matrix, *, spread: float | None) -> None:
-        """Let each bit start with its median at 0, and behind hidden layers with this deviation.
+        """Shift each bit to have median 0 and, behind hidden layers, scale it to this standard deviation.
 
-        With all documents on one side of a threshold, or hardly apart, every code is equal, and the decoder
-        learns to do without codes. A linear map is left small: what it starts with is never quite unlearnt.
+        If all documents are on one side of a threshold, or hardly differ, all codes are equal and the decoder
+        learns to ignore them. A linear map is not scaled: large initial weights are never quite unlearnt.
         """
         encoder = self.encoder("identity")
         values = encoder.values(X)
@@ -106,7 +106,7 @@ class Network:
 
 
 Documents: TypeAlias = npt.NDArray[np.int64]
-INIT_RANGE = 0.05  # the decoder's weights start uniform within +- this
+INIT_RANGE = 0.05  # initial weights of the decoder are uniform within +- this
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -115,17 +115,17 @@ class NetworkHasher(GradientHasher):
 
     hidden: int = 500  # units of each hidden layer
     depth: int = 1  # hidden layers; 0: the encoder is linear
-    dropout: float = 0.1  # share of the hidden units silenced in a step
+    dropout: float = 0.1  # fraction of the hidden units dropped in a step
     beta: float | None = None  # weight of the divergence from the prior; None: by the length of the codes
     warmup: float = 5.0  # epochs over which beta grows
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **GradientHasher.limits,
-        "hidden": Limit(above=0, whole=True),
-        "depth": Limit(whole=True),
-        "dropout": Limit(below=1),
-        "beta": Limit(optional=True),
-        "warmup": Limit(),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **GradientHasher.ranges,
+        "hidden": Range(above=0, integer=True),
+        "depth": Range(integer=True),
+        "dropout": Range(below=1),
+        "beta": Range(optional=True),
+        "warmup": Range(),
     }
 
 
@@ -133,28 +133,29 @@ Method = TypeVar("Method", bound=NetworkHasher)
 
 
 class NetworkObjective(ABC, Generic[Method]):
-    """Base of their objectives: each batch is some documents, an epoch has each of them once.
+    """Base of their objectives: a batch is a set of documents, an epoch has each document once.
 
     Args:
-        method: its parameters.
-        start: documents and randomness.
+        method: the estimator, whose parameters are used.
+        start: documents and random generators.
         heads: the network's outputs by name and length; the first is the code.
-        importance: a factor for each term, learnt along.
+        importance: a trained factor for each term.
     """
 
     activation: ClassVar[Activation]  # of the code: "identity" for real values, "sigmoid" for probabilities
-    threshold: ClassVar[Literal["half", "median"]]  # of probabilities, or of what training documents get
-    spread: ClassVar[float | None] = None  # deviation of the code's values at the start; None: as it comes
+    threshold: ClassVar[Literal["half", "median"]]  # 0.5, or the training median of each bit
+    spread: ClassVar[float | None] = None  # initial standard deviation of the code's values; None: unscaled
     words: WordDecoder
 
     def __init__(
         self, method: Method, start: Start, heads: Mapping[str, int], *, importance: Tensor | None = None
     ) -> None:
-        self.method, self.X, self.epochs = method, start.data.X, start.epochs
-        self.documents = start.documents
-        self.batch = method.by_size("batch_size", self.X.shape[0])
+        self.method, self.X, self.documents = method, start.data.X, start.documents
         self.rng, self.generator = start.rng, start.generator
-        self.beta = method.chosen("beta")
+        docs = len(self.documents)
+        self.batch_size = int(method.resolve("batch_size", docs))
+        self.epochs = method.resolve("epochs", docs)
+        self.beta = method.resolve("beta", docs)
         self.network = Network(
             self.X.shape[1],
             hidden=int(method.hidden),
@@ -168,12 +169,12 @@ class NetworkObjective(ABC, Generic[Method]):
         self.network.balance(self.distinct, spread=self.spread)
         self.parameters: list[Tensor] = list(self.network.parameters)
 
-    def add_decoder(self, dims: int, *, documents: int = 1) -> WordDecoder:
-        """Make a word decoder that is trained along; `documents`: as many batches at once."""
+    def add_decoder(self, dims: int, *, batches: int = 1) -> WordDecoder:
+        """Create a word decoder, trained with the network, that scores up to n batches in one call."""
         decoder = WordDecoder(
             self.X,
             dims,
-            documents=documents * self.batch,
+            documents=batches * self.batch_size,
             init_range=INIT_RANGE,
             generator=self.generator,
         )
@@ -183,11 +184,11 @@ class NetworkObjective(ABC, Generic[Method]):
     @property
     def steps(self) -> int:
         """Batches in an epoch."""
-        return math.ceil(len(self.documents) / self.batch)
+        return math.ceil(len(self.documents) / self.batch_size)
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[Documents]:
         """Draw every document once."""
-        # Of even size: a last batch of one document would be a poor sample of all.
+        # Of equal sizes: a last batch of one document would be a poor sample.
         yield from np.array_split(rng.permutation(self.documents), self.steps)
 
     @abstractmethod
@@ -195,20 +196,20 @@ class NetworkObjective(ABC, Generic[Method]):
         """Return the loss by named parts, each a mean per document."""
 
     def weight(self, epoch: float) -> float:
-        """Return beta as it has grown up to now."""
-        return self.beta * rise(epoch, self.method.warmup)
+        """Return beta with its warmup."""
+        return self.beta * linear_warmup(epoch, self.method.warmup)
 
     def noise(self, like: Tensor) -> Tensor:
         """Draw standard normal numbers."""
         return torch.randn(like.shape, generator=self.generator)
 
     def encoder(self) -> Encoder:
-        """Return the encoder as it is now."""
+        """Return a copy of the current encoder."""
         encoder = self.network.encoder(self.activation)
         if self.threshold == "half":
             return replace(encoder, threshold=np.full(encoder.bits, 0.5, dtype=np.float32))
         return replace(encoder, threshold=medians(encoder.values(self.distinct)))
 
     def decoder(self) -> npt.NDArray[np.float32] | None:
-        """Return what explains words by bits (terms, bits) as it is now."""
+        """Return a copy of the word weights of each bit (terms, bits)."""
         return self.words.array()

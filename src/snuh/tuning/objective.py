@@ -21,7 +21,7 @@ from snuh.features import TfidfFeatures, check_matrix
 from snuh.hasher import text_rows
 from snuh.methods import make
 from snuh.progress import OnProgress
-from snuh.training.result import FailedFitError, Score, check_whole
+from snuh.training.result import FailedFitError, Score, check_completed
 
 # The definitions of the scores: trials scored by another one are not comparable, so a change here makes
 # `Study` refuse the files made before it.
@@ -107,7 +107,7 @@ class Objective:
             warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails below
             estimator.fit(self._train, X_val=self._held_out, score=self.score, on_progress=on_progress)
         training = estimator.training_
-        check_whole(training["stopped"])
+        check_completed(training["stopped"])
         if not training["alive"]:
             raise FailedFitError("the codes are dead")
         return float(training["score"])

@@ -53,7 +53,7 @@ class FinishedTrial:
     seconds: float
 
 
-class TrialPruned(Exception):
+class TrialPruned(Exception):  # noqa: N818  # Optuna's name
     """Raised by `Trial.report` for a trial that falls behind the others."""
 
 

@@ -34,7 +34,7 @@ from snuh.experiments.run import Row, Select
 from snuh.experiments.sweeps import SWEEPS, variants_from_defaults
 from snuh.experiments.tables import format_fraction
 from snuh.experiments.target import Target, Variant
-from snuh.training.estimator import usual
+from snuh.training.estimator import resolve_for_large_corpus
 
 OUTLIER_GAP = 0.7  # of the range of the other lines; lines further below them are named, not drawn
 
@@ -100,7 +100,7 @@ def known_defaults(method: str, rows: Sequence[Row]) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     for row in rows:
         if row["method"] == method:
-            for name, value in usual(row.get("all_parameters") or {}).items():
+            for name, value in resolve_for_large_corpus(row.get("all_parameters") or {}).items():
                 known = defaults.setdefault(name, None)
                 defaults[name] = known if name in row["parameters"] else value
     return defaults
