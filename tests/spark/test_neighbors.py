@@ -18,7 +18,7 @@ def test_groups_find_the_exact_neighbors(spark: Any, records: list[dict[str, Any
     lsa = fit_lsa(X, dims=16, seed=0)
     similarity = Similarity(lsa.directions, 0.5)
     graph = group_neighbors(spark, X, similarity, k=10, seed=0, group_size=600)
-    exact = nearest_neighbors(X, k=10, beside=similarity.dense_parts(X), search="exact")
+    exact = nearest_neighbors(X, k=10, dense_parts=similarity.dense_parts(X), search="exact")
     pairs, exact_pairs = (set(zip(*np.nonzero(g.adjacency()), strict=True)) for g in (graph, exact))
     assert len(pairs & exact_pairs) >= 0.95 * len(exact_pairs)
     assert (np.diff(graph.similarity, axis=1) <= 0).all()

@@ -49,7 +49,7 @@ class RandomWalkScore(RetrievalScore):
         docs = database.shape[0]
         k = min(docs, DEFAULTS_BY_SIZE["neighbors"].at(docs))
         beside = [DensePart(lsa.unit_values(database), 0.5)]
-        graph = nearest_neighbors(database, k=k, beside=beside, rng=rng).adjacency()
+        graph = nearest_neighbors(database, k=k, dense_parts=beside, rng=rng).adjacency()
         start = top_k_probability(-similarity(unseen, database, lsa), k) / np.float32(k)
         top = cutoff_for(docs)
         ends = random_walk(graph, start, steps=STEPS)

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
-from snuh.graph import Search, group_equal_rows, nearest_neighbors
+from snuh.graph import Search, find_unique_rows, nearest_neighbors
 from snuh.progress import stage_callback
 from snuh.training.estimator import Range, check_neighbors
 from snuh.training.gradient import Start
@@ -93,11 +93,11 @@ class NbrRegObjective(NetworkObjective[NbrReg]):
 
 def _neighbor_matrix(start: Start, *, k: int, search: Search) -> sparse.csr_matrix:
     """Return a 0/1 matrix of neighbours (documents, documents); copies share those of the first."""
-    X, kinds = start.data.X, group_equal_rows(start.data.X)
+    X, unique = start.data.X, find_unique_rows(start.data.X)
     report = stage_callback(start.on_progress, "graph")
     nearest = nearest_neighbors(X, k=k, search=search, rng=start.rng, on_progress=report)
-    start.data.graphs.append(nearest.facts)
-    neighbors = nearest.rows[kinds.first[kinds.kind]]
+    start.data.graphs.append(nearest.summary)
+    neighbors = nearest.rows[unique.first[unique.inverse]]
     docs, is_found = len(neighbors), neighbors.ravel() >= 0
     documents = np.repeat(np.arange(docs), k)[is_found]
     ones = np.ones(len(documents), dtype=np.float32)

@@ -16,7 +16,7 @@ import numpy as np
 from snuh.errors import check_arguments
 from snuh.features import TfidfFeatures
 from snuh.graph import Neighbors, nearest_neighbors
-from snuh.graph.approximate import WANTED
+from snuh.graph.approximate import TARGET_RECALL
 from snuh.hasher import training_versions
 from snuh.methods import DEFAULT, info, make
 from snuh.model import Model
@@ -129,13 +129,13 @@ def _find_neighbors(
     dense_parts = estimator.graph_parts(data.X, data.lsa)
     is_exact = estimator.graph == "exact" or (estimator.graph == "auto" and docs < MIN_DOCS_FOR_GROUPS)
     if is_exact:
-        graph = nearest_neighbors(data.X, k=k, beside=dense_parts, search="exact", on_progress=report)
+        graph = nearest_neighbors(data.X, k=k, dense_parts=dense_parts, search="exact", on_progress=report)
     else:
         similarity = Similarity(data.lsa.directions, sum(part.weight for part in dense_parts))
         graph = group_neighbors(
             spark, data.X, similarity, k=k, seed=int(estimator.seed), arrays=arrays, report=report
         )
-        if graph.recall is not None and graph.recall < WANTED:
+        if graph.recall is not None and graph.recall < TARGET_RECALL:
             logger.warning("recall of the neighbour graph is only %.1f%%", 100 * graph.recall)
-    data.graphs.append(graph.facts)
+    data.graphs.append(graph.summary)
     return graph

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from snuh.errors import InputError
-from snuh.graph import DensePart, Neighbors, group_equal_rows, nearest_neighbors
-from snuh.graph.approximate import Sample
-from snuh.graph.neighbors import join
+from snuh.graph import DensePart, Neighbors, find_unique_rows, nearest_neighbors
+from snuh.graph.approximate import RecallSample
+from snuh.graph.neighbors import combine
 from snuh.spark.broadcast import BroadcastArrays, broadcast_arrays
 from snuh.spark.progress import Report, track_jobs
 from snuh.training.spectral import LSA
@@ -116,10 +116,10 @@ def group_neighbors(
 
 def _measure_recall(X: sparse.csr_matrix, graph: Neighbors, similarity: Similarity, *, seed: int) -> float:
     """Return the fraction of exact neighbours in the graph, on a sample of the distinct documents."""
-    first = group_equal_rows(X).first
+    first = find_unique_rows(X).first
     distinct = X[first]
-    rows, k = join(distinct, similarity.dense_parts(distinct)), graph.rows.shape[1]
-    sample = Sample(rows, k=k, rng=np.random.default_rng(seed))
+    rows, k = combine(distinct, similarity.dense_parts(distinct)), graph.rows.shape[1]
+    sample = RecallSample(rows, k=k, rng=np.random.default_rng(seed))
     return sample.recall(Neighbors(graph.rows[first], graph.similarity[first]))
 
 
@@ -167,7 +167,7 @@ def search_group(table: pa.Table, *, arrays: BroadcastArrays, weight: float, k: 
     similarity = Similarity(arrays.array("directions"), weight)
     members = np.sort(table["row"].to_numpy())
     X = arrays.csr_matrix("x", columns=len(similarity.directions))[members]
-    graph = nearest_neighbors(X, k=k, beside=similarity.dense_parts(X), search="exact")
+    graph = nearest_neighbors(X, k=k, dense_parts=similarity.dense_parts(X), search="exact")
     present = graph.rows >= 0
     return _neighbors_table(
         members, present.sum(axis=1), members[graph.rows[present]], graph.similarity[present]

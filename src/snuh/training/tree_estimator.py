@@ -121,12 +121,12 @@ class TreeHasher(GradientHasher):
         neighbors = nearest_neighbors(
             X,
             k=int(self.resolve("neighbors", X.shape[0])),
-            beside=dense_parts,
+            dense_parts=dense_parts,
             search=self.graph,
             rng=start.rng,
             on_progress=stage_callback(start.on_progress, "graph"),
         )
-        start.data.graphs.append(neighbors.facts)
+        start.data.graphs.append(neighbors.summary)
         return self.draw_edges(neighbors, rng=start.rng, on_progress=start.on_progress)
 
     def draw_edges(

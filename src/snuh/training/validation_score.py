@@ -18,7 +18,7 @@ from scipy import sparse
 from snuh.codes import count_distances, hamming_blocks
 from snuh.encoder import Encoder
 from snuh.features.weighting import unit_rows
-from snuh.graph import group_equal_rows
+from snuh.graph import find_unique_rows
 from snuh.metrics import DistanceCounts, code_health, expected_precision
 from snuh.training.result import Score
 from snuh.training.spectral import LSA
@@ -42,7 +42,7 @@ class RetrievalScore:
         self._database, self._queries, self._relevance, self._cutoff = database, queries, relevance, cutoff
         # Copies of a document share a code, so dead codes are detected on distinct documents.
         nonempty = database[np.diff(database.indptr) > 0]
-        self._distinct = nonempty[group_equal_rows(nonempty).first]
+        self._distinct = nonempty[find_unique_rows(nonempty).first]
 
     def __call__(self, encoder: Encoder) -> Score:
         """Encode database and queries, and return the score."""
