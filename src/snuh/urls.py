@@ -1,4 +1,4 @@
-"""Addresses of collections: a folder, or a database server; and how to show one without its password."""
+"""Locations of collections, a folder or the URL of a database server, and redaction of their secrets."""
 
 from __future__ import annotations
 
@@ -8,51 +8,53 @@ from typing import TypeAlias
 
 from snuh.errors import InputError
 
-Address: TypeAlias = Path | str
+Location: TypeAlias = Path | str
 
-MODULES = {  # that open the collections of a scheme
+BACKEND_MODULES = {  # by URL scheme
     "postgresql": "snuh.collection.postgres",
     "postgres": "snuh.collection.postgres",
     "milvus": "snuh.collection.milvus",
 }
-SCHEME = re.compile(rf"({'|'.join(MODULES)})://", re.IGNORECASE)
-HARMLESS = (  # parameters that are shown; any other may be a secret, whatever clients will call theirs
-    "application_name|collection|connect_timeout|dbname|host|hostaddr|port|sslmode|target_session_attrs|tls|user"
+SCHEME = re.compile(rf"({'|'.join(BACKEND_MODULES)})://", re.IGNORECASE)
+# An allowlist: any other parameter may hold a secret, whatever future clients call it.
+PUBLIC_PARAMETERS = (
+    "application_name|collection|connect_timeout|dbname|host|hostaddr|port|sslmode"
+    "|target_session_attrs|tls|user"
 )
-# A password after the user, or as a parameter. It may hold any sign, so all up to the last "@" is hidden.
+# A password may contain any character, so everything up to the last "@" is redacted.
 PASSWORD = re.compile(r"(?<=://)[^/?#@:]*:(?P<secret>.*)(?=@[^@]*$)", re.DOTALL)
-PARAMETER = re.compile(rf"[?&](?!(?:{HARMLESS})=)(?:[^=&?]*=)?(?P<secret>[^&]+)")
+PARAMETER = re.compile(rf"[?&](?!(?:{PUBLIC_PARAMETERS})=)(?:[^=&?]*=)?(?P<secret>[^&]+)")
 
 
-def is_remote(address: Address) -> bool:
-    """Tell whether an address names a database server rather than a folder."""
-    return isinstance(address, str) and SCHEME.match(address) is not None
+def is_remote(location: Location) -> bool:
+    """Tell whether a location is the URL of a database server rather than a folder."""
+    return isinstance(location, str) and SCHEME.match(location) is not None
 
 
-def redact(address: Address) -> str:
-    """Return an address as it may be shown, logged and answered: without its password."""
-    if not is_remote(address):
-        return str(address)
-    text = str(address)
+def redact(location: Location) -> str:
+    """Return a location with its secrets replaced by "***", for messages, logs and responses."""
+    if not is_remote(location):
+        return str(location)
+    url = str(location)
     secrets = sorted(
-        found.span("secret") for pattern in (PASSWORD, PARAMETER) for found in pattern.finditer(text)
+        match.span("secret") for pattern in (PASSWORD, PARAMETER) for match in pattern.finditer(url)
     )
     parts, end = [], 0
     for start, stop in secrets:
-        if start >= end:  # what two of them share is hidden once
-            parts += [text[end:start], "***"]
+        if start >= end:  # overlapping secrets are redacted once
+            parts += [url[end:start], "***"]
         end = max(end, stop)
-    return "".join([*parts, text[end:]])
+    return "".join([*parts, url[end:]])
 
 
-def check_characters(address: str) -> None:
-    """Raise InputError where a sign of the user or password is taken for the end of it.
+def check_credentials(url: str) -> None:
+    """Raise InputError if the user or password contains a character that must be percent-encoded.
 
-    The rest of the password would be taken for a host or a name, and would be told in messages.
+    Otherwise a part of the password would be parsed as the host or path, and appear in messages.
     """
-    authority, _, path = address.partition("://")[2].partition("?")[0].partition("/")
+    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     if authority.count("@") > 1 or "@" in path:
         raise InputError(
-            f"{redact(address)}: expected one @, before the host: in a user or password write %40 for @, "
+            f"{redact(url)}: expected one @, before the host: in a user or password write %40 for @, "
             "%2F for / and %3A for :"
         )

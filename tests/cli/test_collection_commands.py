@@ -263,7 +263,7 @@ def test_info_says_in_plain_words_what_is_bad(collection: Path, tmp_path: Path) 
     same = [{"id": f"s{number}", "text": QUERY} for number in range(60)]
     run("add", collection, write_jsonl(tmp_path / "d.jsonl", [*unknown, *same]))
     text = run("info", collection).stdout
-    assert "60 of 240 documents hold no word that the model knows" in text
+    assert "60 of 240 documents contain no word that the model knows" in text
     with snuh.Collection(collection) as opened:
         known = opened.model.encode([one.text for one in opened.documents() if one.text != "unheard"])
     _, sizes = np.unique(known, axis=0, return_counts=True)  # the sixty, and who happens to share their code
@@ -272,7 +272,7 @@ def test_info_says_in_plain_words_what_is_bad(collection: Path, tmp_path: Path) 
     run("delete", collection, "--where", "city is not null")
     run("add", collection, write_jsonl(tmp_path / "d.jsonl", [dict(one, id=f"x{one['id']}") for one in same]))
     assert (
-        "! 32 of 32 bits are the same for all documents: they tell nothing apart"
+        "! 32 of 32 bits are the same for all documents and carry no information"
         in run("info", collection).stdout
     )
 

@@ -31,7 +31,7 @@ def _is_promised(item: pytest.Item) -> bool:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def workspace() -> Iterator[Path]:
     """A folder that other users may look into, unlike pytest's own."""
     folder = fast_place()
     yield folder
@@ -39,9 +39,9 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture
-def folder(place: Path) -> Path:
+def folder(workspace: Path) -> Path:
     """A collection of a few documents, closed."""
-    with Collection.create(place / "c", toy_model()) as collection:
+    with Collection.create(workspace / "c", toy_model()) as collection:
         collection.add(documents(12, year=2000))
         collection.search("ship")  # imports what a process without rights may not be able to import
-    return place / "c"
+    return workspace / "c"

@@ -84,7 +84,7 @@ def test_a_search_equals_brute_force_with_ties_in_order_of_insertion(engine: Eng
             some = [document(rng.randrange(300), kind=batch, even=batch % 2 == 0) for _ in range(100)]
             collection.add(some)
             mirror.add(some)
-            gone = rng.sample(sorted(mirror.held), 10)
+            gone = rng.sample(sorted(mirror.documents), 10)
             collection.delete(gone)
             mirror.delete(gone)
         assert_answers_like(collection, mirror)
@@ -96,8 +96,8 @@ def test_a_search_equals_brute_force_with_ties_in_order_of_insertion(engine: Eng
                 {"k": 30, "where": 'id < "d2"', "radius": 6},
             ):
                 assert collection.search(text, **options) == mirror.search(text, **options)  # type: ignore[arg-type]
-        some_id = next(iter(mirror.held))
-        expected = mirror.search(mirror.held[some_id].text, k=9, but=some_id)
+        some_id = next(iter(mirror.documents))
+        expected = mirror.search(mirror.documents[some_id].text, k=9, but=some_id)
         assert collection.similar(some_id, k=9) == expected
 
 
@@ -296,7 +296,7 @@ def test_what_cannot_be_stored_is_refused_and_nothing_of_its_batch_is_kept(
 
 @needs(Promise.ATOMIC_CREATE)
 def test_a_collection_is_made_once(engine: Engine, collection: Collection) -> None:
-    address = collection.address
+    address = collection.location
     assert is_collection(address)
     for make in (lambda: Collection.create(address, toy_model()), lambda: ensure_absent(address)):
         with pytest.raises(InputError, match="is a collection already"):
@@ -317,7 +317,7 @@ def test_a_rehash_changes_all_codes_at_once(collection: Collection) -> None:
     collection.build_index(k=3)
     mirror = Mirror(toy_model(2, bits=24), {one.id: one for one in documents(12, year=2000)})
     shares: list[float] = []
-    with Collection(collection.address) as other:
+    with Collection(collection.location) as other:
         collection.rehash(mirror.model, progress=shares.append)
         assert shares[-1] == 1.0
         assert_answers_like(collection, mirror)
@@ -332,13 +332,13 @@ def test_a_rehash_changes_all_codes_at_once(collection: Collection) -> None:
 @needs(Promise.WRITES_DURING_REHASH)
 def test_what_is_written_during_a_rehash_gets_the_new_codes(collection: Collection) -> None:
     mirror = Mirror(toy_model(1), {one.id: one for one in documents(12, year=2000)})
-    with Collection(collection.address) as other:
+    with Collection(collection.location) as other:
 
         def meanwhile(_: float) -> None:
             new = [document(3, "fog"), document(70, "ice")]
             other.add(new)
             mirror.add(new)
-            if "d5" in mirror.held:
+            if "d5" in mirror.documents:
                 other.delete(["d5"])
                 mirror.delete(["d5"])
 
@@ -414,7 +414,7 @@ def test_threads_may_share_one_collection(collection: Collection) -> None:
 @needs(Promise.VERSIONS)
 def test_the_version_changes_with_every_write_whoever_writes(collection: Collection) -> None:
     seen = [collection.version(), collection.version()]
-    with Collection(collection.address) as other:
+    with Collection(collection.location) as other:
         other.add([document(50)])
         seen.append(collection.version())
         other.delete(["d50"])
@@ -478,7 +478,7 @@ def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collectio
     place = fast_place()
     try:
         there, shares = engine.fresh(), []
-        assert copy_collection(collection.address, place / "first") == 12
+        assert copy_collection(collection.location, place / "first") == 12
         assert copy_collection(place / "first", there, progress=shares.append) == 12
         assert copy_collection(there, place / "second") == 12
         assert shares[-1] == 1.0
@@ -499,7 +499,7 @@ def test_documents_stay_with_their_codes_while_others_write(collection: Collecti
     backend, model = collection._backend, toy_model()
     with backend.reading():
         before = backend.documents(limit=6)
-        with Collection(collection.address) as other:
+        with Collection(collection.location) as other:
             other.add([document(1, "fog"), document(2, "ice dawn")])
             other.delete(["d3"])
         rows = backend.codes_of([seq for seq, _ in before])
@@ -517,11 +517,11 @@ def test_a_copy_that_fails_leaves_no_collection(engine: Engine, collection: Coll
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        copy_collection(collection.address, target, progress=stop)
+        copy_collection(collection.location, target, progress=stop)
     assert not is_collection(target)
-    copy_collection(collection.address, target)
+    copy_collection(collection.location, target)
     with pytest.raises(InputError, match="is a collection already"):
-        copy_collection(collection.address, target)
+        copy_collection(collection.location, target)
     with Collection(target) as copied:
         assert len(copied) == 17
 

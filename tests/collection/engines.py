@@ -22,11 +22,11 @@ class Engine(Protocol):
 
 
 class Folders:
-    def __init__(self, place: Path) -> None:
-        self.place = place
+    def __init__(self, workspace: Path) -> None:
+        self.root = workspace
 
     def fresh(self) -> Path:
-        return self.place / secrets.token_hex(4)
+        return self.root / secrets.token_hex(4)
 
     def restart(self) -> None:
         pass
@@ -47,11 +47,11 @@ class Postgres:
 
 @contextmanager
 def folders() -> Iterator[Folders]:
-    place = fast_place()
+    workspace = fast_place()
     try:
-        yield Folders(place)
+        yield Folders(workspace)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(workspace, ignore_errors=True)
 
 
 @contextmanager

@@ -68,18 +68,18 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
 
     @rule(new=st.lists(documents, max_size=7))
     def add(self, new: list[Document]) -> None:
-        before = set(self.mirror.held)
+        before = set(self.mirror.documents)
         added = self.one.add(new)
         self.mirror.add(new)
         self.fields |= {name for one in new for name in one.metadata}
-        assert added.inserted == len(set(self.mirror.held) - before)
+        assert added.inserted == len(set(self.mirror.documents) - before)
         # A repeated id counts once in each batch that is written.
         batches = [{one.id for one in new[start : start + 4]} for start in range(0, len(new), 4)]
         assert added.inserted + added.replaced == sum(map(len, batches))
 
     @rule(ids=st.lists(st.sampled_from(IDS), max_size=4))
     def delete(self, ids: list[str]) -> None:
-        if set(ids) <= set(self.mirror.held):
+        if set(ids) <= set(self.mirror.documents):
             assert self.one.delete(ids) == len(set(ids))
             self.mirror.delete(ids)
         else:
@@ -109,9 +109,9 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
 
     @rule(doc_id=st.sampled_from(IDS), k=ks, where=filters, radius=radii)
     def similar(self, doc_id: str, k: int, where: str | None, radius: int | None) -> None:
-        if doc_id not in self.mirror.held or not self.knows(where):
+        if doc_id not in self.mirror.documents or not self.knows(where):
             return
-        text = self.mirror.held[doc_id].text
+        text = self.mirror.documents[doc_id].text
         if code_of(self.mirror.model, text) is None:
             with pytest.raises(UnknownWordsError):
                 self.other.similar(doc_id, k=k, where=where, radius=radius)
@@ -139,23 +139,25 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
         self.other.close()
         self.one, self.other = Collection(self.address), Collection(self.address)
 
-    @precondition(lambda self: self.mirror.held)
+    @precondition(lambda self: self.mirror.documents)
     @rule(data=st.data())
     def get(self, data: st.DataObject) -> None:
-        doc_id = data.draw(st.sampled_from(sorted(self.mirror.held)))
-        assert self.other.get(doc_id) == self.mirror.held[doc_id]
+        doc_id = data.draw(st.sampled_from(sorted(self.mirror.documents)))
+        assert self.other.get(doc_id) == self.mirror.documents[doc_id]
 
     @invariant()
     def holds_the_same(self) -> None:
         for collection in (self.one, self.other):
-            assert list(collection.documents()) == list(self.mirror.held.values())
-            assert len(collection) == len(self.mirror.held)
-            assert [name for name in IDS if name in collection] == [n for n in IDS if n in self.mirror.held]
+            assert list(collection.documents()) == list(self.mirror.documents.values())
+            assert len(collection) == len(self.mirror.documents)
+            assert [name for name in IDS if name in collection] == [
+                n for n in IDS if n in self.mirror.documents
+            ]
 
     @invariant()
     def finds_the_same(self) -> None:
         assert self.one.search(WORDS[0], k=20) == self.mirror.search(WORDS[0], k=20)
-        assert self.one.info().documents == len(self.mirror.held)
+        assert self.one.info().documents == len(self.mirror.documents)
         assert self.one.info().bits == self.mirror.model.bits
 
     def knows(self, where: str | None) -> bool:

@@ -36,14 +36,14 @@ class PostgresServer:
 
     def __init__(self, *, settings: Mapping[str, str] = SETTINGS) -> None:
         self._settings = {**settings, **HERE}
-        self.place = fast_place()
-        self.folder = self.place / "data"
+        self.root = fast_place()
+        self.folder = self.root / "data"
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._as_whom = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         if self._as_whom:  # PostgreSQL does not run as root
-            os.chown(self.place, NOBODY, NOBODY)
-        password = self.place / "password"
+            os.chown(self.root, NOBODY, NOBODY)
+        password = self.root / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)
         command = [
@@ -79,7 +79,7 @@ class PostgresServer:
 
     def _started(self) -> subprocess.Popen[bytes]:
         options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
-        with (self.place / "log").open("ab") as log:
+        with (self.root / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [binaries() / "postgres", "-D", str(self.folder), "-p", str(self.port), *options],
                 stdin=subprocess.DEVNULL,
@@ -112,10 +112,10 @@ class PostgresServer:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait()
-        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def log(self) -> str:
-        return (self.place / "log").read_text(errors="replace")
+        return (self.root / "log").read_text(errors="replace")
 
     def connect(self, database: str, **options: str) -> psycopg.Connection:
         chosen = {"user": OWNER, "password": PASSWORD, **options}

@@ -38,8 +38,8 @@ def batch(number: int) -> list[Document]:
 def read_until_told(folder: Path, pipe: Connection, *, reopen: bool) -> int:
     """Search again and again; every answer must be one of whole batches, with the distances of one model."""
     query = {model.method: code_of(model, "ship fog") for model in MODELS}
-    held = {model.method: code_of(model, "ship") for model in MODELS}
-    distances = {distance(query[name] or b"", held[name] or b"") for name in query}
+    stored_code = {model.method: code_of(model, "ship") for model in MODELS}
+    distances = {distance(query[name] or b"", stored_code[name] or b"") for name in query}
     searches = 0
     collection = Collection(folder)
     while not pipe.poll():
@@ -48,8 +48,8 @@ def read_until_told(folder: Path, pipe: Connection, *, reopen: bool) -> int:
         assert set(whole.values()) <= {SIZE}, whole
         assert len({hit.distance for hit in hits}) <= 1
         assert {hit.distance for hit in hits} <= distances
-        places = [(hit.document.metadata["batch"], hit.document.id) for hit in hits]
-        assert len(set(places)) == len(places)
+        keys = [(hit.document.metadata["batch"], hit.document.id) for hit in hits]
+        assert len(set(keys)) == len(keys)
         if hits:
             last = max(whole)
             filtered = collection.search("ship", k=10_000, where=f"batch = {last}")
@@ -110,7 +110,7 @@ def test_several_writers_take_turns_and_lose_nothing(folder: Path) -> None:
         for writer in writers:
             writer.result()
     after = stored(folder)
-    gained = {doc_id for doc_id in after.held if doc_id not in before.held}
+    gained = {doc_id for doc_id in after.documents if doc_id not in before.documents}
     expected = {one.id for w in (100, 200, 300) for number in range(w, w + 15) for one in batch(number)[1:]}
     assert gained == expected
     with Collection(folder) as collection:
@@ -168,11 +168,11 @@ def test_two_rehashes_at_once_leave_a_collection_that_works(folder: Path) -> Non
 
         return run
 
-    expected = list(stored(folder).held.items())
+    expected = list(stored(folder).documents.items())
     with started(rehash(0), rehash(1)) as both:  # type: ignore[arg-type]
         for one in both:
             one.result()
-    assert list(stored(folder).held.items()) == expected
+    assert list(stored(folder).documents.items()) == expected
     with Collection(folder) as collection:
         assert_answers_like(collection, stored(folder))
 
@@ -197,7 +197,7 @@ def test_a_second_writer_waits_for_the_first(folder: Path) -> None:
         assert "d70" in collection
 
 
-def test_a_writer_that_waited_long_enough_says_so_and_readers_never_wait(folder: Path) -> None:
+def test_a_writer_times_out_and_readers_never_wait(folder: Path) -> None:
     holding = sqlite3.connect(folder / "store.sqlite", isolation_level=None)
     try:
         holding.execute("BEGIN IMMEDIATE")
@@ -238,10 +238,10 @@ def test_two_collections_of_one_process_keep_the_store_in_use(folder: Path) -> N
         first.add([document(70)])
         assert run_process("delete", folder, "other").code == 0
         assert "other" not in first and "other" not in second and "d70" in second
-    assert set(stored(folder).held) == {f"d{number}" for number in (*range(12), 70)}
+    assert set(stored(folder).documents) == {f"d{number}" for number in (*range(12), 70)}
 
 
-def test_a_closed_collection_says_so(tmp_path: Path) -> None:
+def test_using_a_closed_collection_is_an_error(tmp_path: Path) -> None:
     collection = Collection.create(tmp_path / "c", toy_model())
     collection.close()
     with pytest.raises(CollectionError, match="open it again"):

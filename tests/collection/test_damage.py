@@ -37,8 +37,8 @@ def refusal(folder: Path, kind: type[SnuhError]) -> str:
 # The code file
 
 
-def flip(content: bytes, place: int, bit: int = 0) -> bytes:
-    return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+def flip(content: bytes, position: int, bit: int = 0) -> bytes:
+    return content[:position] + bytes([content[position] ^ 1 << bit]) + content[position + 1 :]
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,7 @@ def flip(content: bytes, place: int, bit: int = 0) -> bytes:
         lambda content: b"[" * 4095 + b"\n" + content[4096:],
     ],
 )
-def test_a_damaged_code_file_is_made_again_without_a_word(
-    folder: Path, damage: Callable[[bytes], bytes]
-) -> None:
+def test_a_damaged_code_file_is_rebuilt_silently(folder: Path, damage: Callable[[bytes], bytes]) -> None:
     whole = (folder / CODES).read_bytes()
     (folder / CODES).write_bytes(damage(whole))
     with Collection(folder) as collection:
@@ -73,15 +71,19 @@ def test_no_flipped_bit_of_the_code_file_leads_to_a_wrong_answer_now_or_later(fo
         collection.delete(["d5"])
     expected = stored(folder)
     written = len(whole[:4096].rstrip())
-    for place in [*range(written), *range(4096, len(whole), 7)]:
+    for position in [*range(written), *range(4096, len(whole), 7)]:
         for bit in range(8):
-            (folder / CODES).write_bytes(flip(whole, place, bit))
+            (folder / CODES).write_bytes(flip(whole, position, bit))
             with Collection(folder) as collection:
                 found = collection.search("ship", k=50)
-                assert found == expected.search("ship", k=50), (place, bit, flip(whole, place, bit)[:300])
+                assert found == expected.search("ship", k=50), (
+                    position,
+                    bit,
+                    flip(whole, position, bit)[:300],
+                )
 
 
-def test_the_code_file_of_another_collection_is_not_believed(folder: Path) -> None:
+def test_the_code_file_of_another_collection_is_ignored(folder: Path) -> None:
     with Collection.create(folder.with_name("other"), toy_model()) as other:
         other.add(document(number + 100) for number in range(12))
     shutil.copyfile(folder.with_name("other") / CODES, folder / CODES)
@@ -92,7 +94,7 @@ def test_the_code_file_of_another_collection_is_not_believed(folder: Path) -> No
         assert_answers_like(collection, stored(folder))
 
 
-def test_a_code_file_that_is_not_believed_is_written_anew(folder: Path) -> None:
+def test_a_code_file_of_another_collection_is_rewritten(folder: Path) -> None:
     with Collection.create(folder.with_name("other"), toy_model()) as other:
         other.add(document(number + 100) for number in range(12))
     whole = (folder / CODES).read_bytes()
@@ -221,7 +223,7 @@ def test_a_folder_that_does_not_say_that_it_is_a_collection_is_refused(folder: P
     assert "is not a collection" in refusal(folder, InputError)
 
 
-def test_a_lost_model_is_missed(folder: Path) -> None:
+def test_a_missing_model_is_reported(folder: Path) -> None:
     shutil.rmtree(folder / "models")
     message = refusal(folder, ModelError)
     assert "has lost its model" in message and "restore" in message
@@ -244,7 +246,7 @@ def test_a_store_that_names_a_model_elsewhere_is_refused(folder: Path, fingerpri
     refusal(folder, SnuhError)
 
 
-def test_models_that_differ_only_in_their_activation_are_told_apart(folder: Path) -> None:
+def test_models_that_differ_only_in_their_activation_have_different_fingerprints(folder: Path) -> None:
     from snuh.encoder import Encoder, Layer
     from snuh.model import Model
 
@@ -254,7 +256,7 @@ def test_models_that_differ_only_in_their_activation_are_told_apart(folder: Path
     again = Model(other, model.features, "toy identity")
     with Collection(folder) as collection:
         collection.rehash(again)
-        assert_answers_like(collection, Mirror(again, stored(folder).held))
+        assert_answers_like(collection, Mirror(again, stored(folder).documents))
 
 
 def test_leftovers_of_stopped_processes_do_no_harm(folder: Path) -> None:
@@ -266,7 +268,7 @@ def test_leftovers_of_stopped_processes_do_no_harm(folder: Path) -> None:
     with Collection(folder) as collection:
         assert_answers_like(collection, expected)
         collection.rehash(toy_model(1))
-        assert_answers_like(collection, Mirror(toy_model(1), expected.held))
+        assert_answers_like(collection, Mirror(toy_model(1), expected.documents))
 
 
 def test_a_half_removed_model_is_replaced_when_it_comes_back(folder: Path) -> None:
@@ -293,7 +295,7 @@ def test_an_interrupted_rehash_leaves_the_old_codes_and_can_be_done_again(folder
         collection.add([document(60)])
         collection.rehash(toy_model(1))
         expected.add([document(60)])
-        assert_answers_like(collection, Mirror(toy_model(1), expected.held))
+        assert_answers_like(collection, Mirror(toy_model(1), expected.documents))
 
 
 def test_making_a_collection_over_something_is_refused_and_changes_nothing(folder: Path) -> None:
@@ -310,7 +312,7 @@ def test_making_a_collection_over_something_is_refused_and_changes_nothing(folde
 
 
 def test_a_new_collection_is_on_the_disk_with_all_its_names(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed = set()
     fsync = os.fsync
@@ -320,15 +322,15 @@ def test_a_new_collection_is_on_the_disk_with_all_its_names(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noting_fsync)
-    Collection.create(place / "c", toy_model()).close()
-    for path in [place, place / "c", *(place / "c").rglob("*")]:
+    Collection.create(workspace / "c", toy_model()).close()
+    for path in [workspace, workspace / "c", *(workspace / "c").rglob("*")]:
         if not path.name.startswith(STORE):  # SQLite flushes its own
             assert path.stat().st_ino in flushed, path
 
 
-def test_a_collection_can_be_made_in_an_empty_folder(place: Path) -> None:
-    (place / "empty").mkdir()
-    with Collection.create(place / "empty", toy_model()) as collection:
+def test_a_collection_can_be_made_in_an_empty_folder(workspace: Path) -> None:
+    (workspace / "empty").mkdir()
+    with Collection.create(workspace / "empty", toy_model()) as collection:
         collection.add(documents(3))
         assert len(collection) == 3
-    assert [entry.name for entry in place.iterdir()] == ["empty"]
+    assert [entry.name for entry in workspace.iterdir()] == ["empty"]

@@ -22,11 +22,11 @@ LARGE = " ".join(WORDS) + " filler" * 3_000  # about 20 kB
 
 
 @pytest.fixture
-def small_disk(place: Path) -> Iterator[Path]:
+def small_disk(workspace: Path) -> Iterator[Path]:
     """A disk of two megabytes."""
     if shutil.which("mount") is None or os.getuid() != 0:
         pytest.skip("mounting a small disk needs root")
-    disk = place / "disk"
+    disk = workspace / "disk"
     disk.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)], capture_output=True
@@ -57,18 +57,18 @@ def add_until_it_fails(folder: Path) -> tuple[Mirror, str]:
     raise AssertionError("the disk never filled up")
 
 
-def test_a_full_disk_is_said_to_be_full_and_loses_nothing(small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(small_disk: Path) -> None:
     folder = small_disk / "c"
     Collection.create(folder, toy_model()).close()
     mirror, message = add_until_it_fails(folder)
-    assert len(mirror.held) > 10
+    assert len(mirror.documents) > 10
     assert "the disk is full" in message and "\n" not in message
-    assert list(stored(folder).held.items()) == list(mirror.held.items())
+    assert list(stored(folder).documents.items()) == list(mirror.documents.items())
     with Collection(folder) as collection:
         assert_answers_like(collection, mirror)
 
 
-def test_once_there_is_space_again_a_full_disk_takes_more(small_disk: Path) -> None:
+def test_writing_continues_once_a_full_disk_has_space_again(small_disk: Path) -> None:
     folder = small_disk / "c"
     ballast = small_disk / "ballast"
     Collection.create(folder, toy_model()).close()
@@ -81,7 +81,7 @@ def test_once_there_is_space_again_a_full_disk_takes_more(small_disk: Path) -> N
         ballast.unlink()
         collection.add([large(kept), large(kept + 1)])
         assert len(collection) == kept + 2
-        assert list(stored(folder).held) == [f"d{number}" for number in range(kept + 2)]
+        assert list(stored(folder).documents) == [f"d{number}" for number in range(kept + 2)]
 
 
 def test_on_a_full_disk_searches_and_deletions_fail_clearly_or_work(small_disk: Path) -> None:
@@ -143,15 +143,15 @@ def test_a_limit_on_the_size_of_files_loses_nothing_that_was_acknowledged(folder
                 acknowledged.append(f"d{number}")
         raise AssertionError("the limit was never reached")
 
-    before = list(stored(folder).held)
+    before = list(stored(folder).documents)
     acknowledged, message = in_child(fill)
     assert "disk" in message and "\n" not in message
-    assert acknowledged and list(stored(folder).held) == before + acknowledged
+    assert acknowledged and list(stored(folder).documents) == before + acknowledged
     with Collection(folder) as collection:
         assert_answers_like(collection, stored(folder))
 
 
-def test_a_later_batch_that_fails_says_what_was_added(folder: Path) -> None:
+def test_the_error_of_a_later_batch_gives_the_number_of_added_documents(folder: Path) -> None:
     from tests.collection.worlds import tiny_thresholds
 
     given = [*documents(8), Document("bad", "ship", metadata={"x": float("nan")})]

@@ -46,7 +46,7 @@ def choose(rng: random.Random, mirror: Mirror, turn: int) -> dict[str, Any]:
     if kind == "add":
         operation["numbers"] = [rng.randrange(60) for _ in range(rng.randint(1, 12))]
     elif kind == "delete":
-        operation["ids"] = rng.sample(sorted(mirror.held), min(len(mirror.held), rng.randint(0, 4)))
+        operation["ids"] = rng.sample(sorted(mirror.documents), min(len(mirror.documents), rng.randint(0, 4)))
     elif kind == "rehash":
         operation["model"] = rng.randrange(len(MODELS))
     return operation
@@ -64,7 +64,7 @@ def outcomes(operation: dict[str, Any], before: Mirror) -> list[Mirror]:
         states.append(before.copy())
         states[-1].delete(operation["ids"])
     elif operation["kind"] == "rehash":
-        states.append(Mirror(MODELS[operation["model"]], before.held))
+        states.append(Mirror(MODELS[operation["model"]], before.documents))
     return states
 
 
@@ -118,8 +118,8 @@ def run_and_kill(folder: Path, mirror: Mirror, *, turn: int, rng: random.Random)
 @pytest.mark.slow
 def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there() -> None:
     rng = random.Random(5)
-    place = fast_place()
-    folder = place / "c"
+    workspace = fast_place()
+    folder = workspace / "c"
     turn, killed_in = 0, Counter[str]()
     with tiny_thresholds(changes=5, batch=BATCH):
         Collection.create(folder, MODELS[0]).close()
@@ -140,7 +140,7 @@ def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there() -
             mirror = the_one_of(possible, stored(folder))
             with Collection(folder) as collection:
                 assert_answers_like(collection, mirror)
-            for side in place.glob("side*"):
+            for side in workspace.glob("side*"):
                 with Collection(side) as collection:
                     assert len(collection) == 0
                     collection.add([document(1)])
@@ -150,13 +150,13 @@ def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there() -
     with Collection(folder) as collection:
         collection.rehash(MODELS[0])
         assert len([entry for entry in (folder / "models").iterdir() if entry.name[0] != "."]) <= 2
-    shutil.rmtree(place)
+    shutil.rmtree(workspace)
 
 
 def the_one_of(possible: list[Mirror], found: Mirror) -> Mirror:
     """Return the state that the store is in; order, documents and model must all agree."""
     for state in reversed(possible):
         is_same_model = state.model.method == found.model.method
-        if is_same_model and list(state.held.items()) == list(found.held.items()):
+        if is_same_model and list(state.documents.items()) == list(found.documents.items()):
             return state
     raise AssertionError(f"the store holds none of the {len(possible)} states that it may be in")

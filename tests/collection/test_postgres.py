@@ -28,7 +28,7 @@ from snuh.collection import Added, Collection, ensure_absent, is_collection
 from snuh.collection.backend import Backend, LostConnectionError, NewDocument
 from snuh.collection.copy import copy_collection
 from snuh.collection.postgres import connection
-from snuh.collection.postgres.connection import of_error
+from snuh.collection.postgres.connection import translate_error
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, ModelError, SnuhError
 from snuh.urls import redact
@@ -117,11 +117,11 @@ def refused(work: Callable[[], object], kind: type[SnuhError] = CollectionError)
         ("folder/a:b@c", "folder/a:b@c"),
     ],
 )
-def test_an_address_is_shown_without_its_password(address: str, safe: str) -> None:
+def test_a_url_is_shown_without_its_password(address: str, safe: str) -> None:
     assert redact(address) == safe
 
 
-def test_the_password_is_nowhere_to_be_seen(
+def test_the_password_appears_in_no_output(
     engine: Postgres, address: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -158,15 +158,15 @@ def test_the_password_may_come_from_the_environment(
     engine: Postgres, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = address.replace(f":{PASSWORD}@", "@")
-    assert "give a password in the address, in PGPASSWORD" in refused(lambda: Collection(bare))
+    assert "give a password in the URL, in PGPASSWORD" in refused(lambda: Collection(bare))
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     with Collection(bare) as opened:
         assert len(opened) == 12
 
 
-def test_a_secret_in_a_wrong_name_is_not_told() -> None:
-    said = refused(lambda: Collection("postgresql://u@h/db?collection=c?password=hidden"), InputError)
-    assert "a collection's name is made of" in said and "hidden" not in said
+def test_a_secret_in_an_invalid_name_is_redacted() -> None:
+    message = refused(lambda: Collection("postgresql://u@h/db?collection=c?password=hidden"), InputError)
+    assert "the name of a collection must be" in message and "hidden" not in message
 
 
 # What is wrong before anything is read
@@ -181,51 +181,51 @@ def test_an_old_server_is_refused() -> None:
         connection.check_version(120_022, name="x")
 
 
-def test_a_server_that_takes_a_connection_and_says_nothing_is_given_up() -> None:
+def test_connecting_to_a_silent_server_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"postgresql://owner:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/db?connect_timeout=2"
         assert "cannot connect to postgresql://owner:***@127.0.0.1:" in refused(lambda: Collection(where))
 
 
-def test_a_server_that_cannot_be_reached_is_said_to_be(engine: Postgres) -> None:
+def test_an_unreachable_server_is_reported(engine: Postgres) -> None:
     nowhere = f"postgresql://owner:{PASSWORD}@127.0.0.1:{free_port()}/db"
-    said = refused(lambda: Collection(nowhere))
+    message = refused(lambda: Collection(nowhere))
     assert (
-        said.startswith("cannot connect to postgresql://owner:***@127.0.0.1:")
-        and "is the server running" in said
+        message.startswith("cannot connect to postgresql://owner:***@127.0.0.1:")
+        and "is the server running" in message
     )
 
 
-def test_a_wrong_password_and_an_unknown_database_are_said(engine: Postgres, address: str) -> None:
-    said = refused(lambda: Collection(address.replace(PASSWORD, "wrong-word")))
-    assert "give the right user and password" in said and "wrong-word" not in said
-    said = refused(lambda: Collection(address.replace(engine.database, "no_such_db")))
-    assert 'database "no_such_db" does not exist' in said and "correct the address" in said
+def test_a_wrong_password_and_an_unknown_database_are_reported(engine: Postgres, address: str) -> None:
+    message = refused(lambda: Collection(address.replace(PASSWORD, "wrong-word")))
+    assert "give the right user and password" in message and "wrong-word" not in message
+    message = refused(lambda: Collection(address.replace(engine.database, "no_such_db")))
+    assert 'database "no_such_db" does not exist' in message and "correct the URL" in message
 
 
 @pytest.mark.parametrize(
     "name", ["Upper", "a-b", "x; DROP TABLE y", "pg_toast", "information_schema", "9", "a" * 64]
 )
-def test_a_name_that_is_no_plain_word_is_refused(engine: Postgres, name: str) -> None:
+def test_an_invalid_collection_name_is_refused(engine: Postgres, name: str) -> None:
     bad = engine.server.address(name, database=engine.database)
-    assert "a collection's name is made of" in refused(
+    assert "the name of a collection must be" in refused(
         lambda: Collection.create(bad, toy_model()), InputError
     )
 
 
 @pytest.mark.parametrize("end", ["?bogus=1", "?collection=c&nonsense"])
-def test_an_address_that_libpq_does_not_take_is_refused(end: str) -> None:
+def test_a_url_that_libpq_rejects_is_refused(end: str) -> None:
     bad = f"postgresql://owner:{PASSWORD}@127.0.0.1{end}"
-    assert "expected an address such as" in refused(lambda: Collection(bad), InputError)
+    assert "expected a URL such as" in refused(lambda: Collection(bad), InputError)
 
 
 @pytest.mark.parametrize("address", ["postgresql://u:hid@den@127.0.0.1:1/db", "postgresql://u:hid/den@h/db"])
-def test_a_password_that_is_cut_short_is_not_told(address: str) -> None:
-    said = refused(lambda: Collection(address), InputError)
-    assert "write %40 for @" in said and "hid" not in said and "den" not in said
+def test_a_password_that_needs_encoding_is_redacted(address: str) -> None:
+    message = refused(lambda: Collection(address), InputError)
+    assert "write %40 for @" in message and "hid" not in message and "den" not in message
 
 
-def test_a_collection_that_is_not_there_is_said_to_be_missing(engine: Postgres) -> None:
+def test_a_missing_collection_is_reported(engine: Postgres) -> None:
     assert "there is no collection" in refused(lambda: Collection(engine.fresh()), InputError)
 
 
@@ -245,50 +245,50 @@ def test_a_database_without_pgvector_is_refused(engine: Postgres) -> None:
     server, database = engine.server, engine.server.new_database(with_pgvector=False)
     server.run(f"ALTER DATABASE {database} SET extension_control_path = '/nowhere'")
     fresh = server.address("c", database=database)
-    said = refused(lambda: Collection.create(fresh, toy_model()))
-    assert 'this database has no pgvector: let its owner run "CREATE EXTENSION vector"' in said
+    message = refused(lambda: Collection.create(fresh, toy_model()))
+    assert 'this database has no pgvector: ask its owner to run "CREATE EXTENSION vector"' in message
     assert server.run("SELECT 1 FROM pg_namespace WHERE nspname = 'c'", database=database) == []
     server.run(f"ALTER DATABASE {database} RESET extension_control_path")
     Collection.create(fresh, toy_model()).close()  # whoever may, gets it installed
     server.run("UPDATE pg_extension SET extversion = '0.6.2' WHERE extname = 'vector'", database=database)
-    assert "has pgvector 0.6.2, which must be 0.7 or newer" in refused(lambda: Collection(fresh))
+    assert "expected pgvector 0.7 or newer, got 0.6.2" in refused(lambda: Collection(fresh))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (
             "DELETE FROM {0}.state",
-            "was not finished when it was made: drop the schema {0}, and make",
+            "was not completed: drop the schema {0}, and create it again",
         ),
         ("UPDATE {0}.state SET format = 2", "has format 2, this snuh reads 1: update snuh"),
-        ("ALTER TABLE {0}.documents DROP COLUMN text", "there is no column text in its table documents"),
-        ("ALTER TABLE {0}.documents RENAME fields TO f", "there is no column fields in its table documents"),
+        ("ALTER TABLE {0}.documents DROP COLUMN text", "there is no column text in the table documents"),
+        ("ALTER TABLE {0}.documents RENAME fields TO f", "there is no column fields in the table documents"),
         ("DROP TABLE {0}.models", "there is no table models"),
-        ("DROP TABLE {0}.codes_0", "it has lost its codes"),
-        ("UPDATE {0}.state SET bits = 64", "the column code of its table codes_0 is bit(16), not bit(64)"),
+        ("DROP TABLE {0}.codes_0", "its code table is missing"),
+        ("UPDATE {0}.state SET bits = 64", "the column code of the table codes_0 is bit(16), not bit(64)"),
         (
             "ALTER TABLE {0}.codes_0 ALTER code TYPE varbit(16)",
-            "the column code of its table codes_0 is bit varying(16), not bit(16)",
+            "the column code of the table codes_0 is bit varying(16), not bit(16)",
         ),
         (
             "ALTER TABLE {0}.documents ALTER fields TYPE json",
-            "the column fields of its table documents is json, not jsonb",
+            "the column fields of the table documents is json, not jsonb",
         ),
-        ("ALTER TABLE {0}.state ALTER format TYPE text", "the column format of its table state is text"),
-        ("TRUNCATE {0}.codes_0", 'it has lost codes, such as that of the document "d0"'),
-        ("DELETE FROM {0}.codes_0 WHERE seq > 9", 'it has lost codes, such as that of the document "d9"'),
+        ("ALTER TABLE {0}.state ALTER format TYPE text", "the column format of the table state is text"),
+        ("TRUNCATE {0}.codes_0", 'codes are missing, such as that of the document "d0"'),
+        ("DELETE FROM {0}.codes_0 WHERE seq > 9", 'codes are missing, such as that of the document "d9"'),
         ("DELETE FROM {0}.models WHERE name = 'model.json'", "has lost its model"),
         ("UPDATE {0}.models SET content = content || 'x'", "has lost its model"),
         ("UPDATE {0}.state SET model = 'another'", "has lost its model"),
     ],
 )
 def test_tables_that_are_not_as_they_were_made_are_refused(
-    engine: Postgres, address: str, change: str, said: str
+    engine: Postgres, address: str, change: str, message: str
 ) -> None:
     schema = schema_of(address)
     engine.server.run(change.format(schema), database=engine.database)
-    assert said.format(schema) in refused(lambda: Collection(address), SnuhError)
+    assert message.format(schema) in refused(lambda: Collection(address), SnuhError)
     assert "is a collection already" in refused(lambda: Collection.create(address, toy_model()), InputError)
 
 
@@ -313,7 +313,7 @@ def test_codes_of_another_model_are_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         (Document("bad", "a \0 b"), "U+0000"),
         (Document("bad\0", "ship"), "U+0000"),
@@ -324,10 +324,10 @@ def test_codes_of_another_model_are_refused(address: str) -> None:
     ],
 )
 def test_what_postgresql_cannot_hold_is_refused_with_its_batch(
-    address: str, bad: Document, said: str
+    address: str, bad: Document, message: str
 ) -> None:
     with Collection(address) as opened:
-        assert said in refused(lambda: opened.add([document(50), bad]), InputError)
+        assert message in refused(lambda: opened.add([document(50), bad]), InputError)
         assert len(opened) == 12 and "d50" not in opened
 
 
@@ -350,7 +350,9 @@ def test_any_k_and_radius_may_be_asked_for_as_in_a_folder(address: str, huge: in
 def test_only_a_write_says_that_a_document_cannot_be_stored(address: str) -> None:
     with Collection(address) as opened:
         backend: Any = opened._backend
-        assert "PostgreSQL refused it (division by zero)" in refused(lambda: backend._value("SELECT 1 / 0"))
+        assert "PostgreSQL reported an error (division by zero)" in refused(
+            lambda: backend._value("SELECT 1 / 0")
+        )
 
         def write() -> None:
             with backend.writing() as write:
@@ -389,14 +391,15 @@ def test_a_reader_may_search_and_not_write(engine: Postgres, address: str, reade
             lambda: opened.rehash(toy_model(1)),
             lambda: opened.build_index(),
         ):
-            said = refused(work)
+            message = refused(work)
             assert (
-                said.startswith("permission denied at postgresql://reader:***@") and "ask its owner" in said
+                message.startswith("permission denied at postgresql://reader:***@")
+                and "ask its owner" in message
             )
         assert opened.version() == before
 
 
-def test_whoever_may_not_make_schemas_takes_a_prepared_one(engine: Postgres, reader: str) -> None:
+def test_a_user_without_create_can_use_a_prepared_schema(engine: Postgres, reader: str) -> None:
     fresh = engine.fresh()
     for work in (
         lambda: Collection.create(as_reader(fresh), toy_model()),
@@ -411,14 +414,14 @@ def test_whoever_may_not_make_schemas_takes_a_prepared_one(engine: Postgres, rea
 # Exact searches, and the index
 
 
-def test_an_index_does_not_slip_into_exact_searches(engine: Postgres) -> None:
+def test_exact_searches_ignore_the_index(engine: Postgres) -> None:
     fresh = engine.fresh()
     with Collection.create(fresh, toy_model(bits=32)) as made:
         mirror = Mirror(toy_model(bits=32))
         mirror.add(
             documents(1_000, kind="a") + [document(number, kind="b") for number in range(1_000, 1_030)]
         )
-        made.add(mirror.held.values())
+        made.add(mirror.documents.values())
         index = made.build_index(k=10, recall=0.95)
         assert index.recall >= 0.95 and index.settings["ef_search"] >= 40
     # Whatever the planner would rather do.
@@ -435,7 +438,7 @@ def test_an_index_does_not_slip_into_exact_searches(engine: Postgres) -> None:
         engine.server.run(f"ALTER ROLE {user} IN DATABASE {engine.database} RESET enable_seqscan")
 
 
-def test_only_fast_searches_use_the_index(engine: Postgres, address: str) -> None:
+def test_only_approximate_searches_use_the_index(engine: Postgres, address: str) -> None:
     with Collection(address) as opened:
         opened.build_index(k=3)
     before = _scans(engine, address)
@@ -458,8 +461,8 @@ def test_others_search_while_an_index_waits_for_a_reader(engine: Postgres, addre
             with Collection(address) as other:
                 assert len(other.search("ship", k=3)) == 3
         making.join()
-        told = opened.info().index
-        assert told is not None and told.k == 10
+        info = opened.info().index
+        assert info is not None and info.k == 10
 
 
 def _wait_until(engine: Postgres, condition: str) -> None:
@@ -508,7 +511,7 @@ def test_a_batch_is_seen_whole_or_not_at_all(address: str) -> None:
     assert counts and all((count - 12) % 20 == 0 for count in counts)
 
 
-def test_a_writer_that_waits_too_long_says_so(engine: Postgres, address: str) -> None:
+def test_a_writer_that_waits_too_long_reports_it(engine: Postgres, address: str) -> None:
     with engine.server.connect(engine.database) as other, other.transaction():
         other.execute(f"SELECT * FROM {schema_of(address)}.state FOR UPDATE".encode())
         with Collection(address, timeout=0.2) as opened:
@@ -544,32 +547,32 @@ def test_writers_take_turns_whatever_isolation_the_database_prefers(engine: Post
 
 
 @pytest.mark.parametrize("kind", [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected])
-def test_writers_in_each_others_way_are_told_apart_from_a_lost_connection(kind: type[psycopg.Error]) -> None:
-    told = of_error("x", kind("said"))
-    assert isinstance(told, LostConnectionError)  # nothing was written: it is tried again
-    assert str(told) == "x: another process wrote to it at the same time: try again (said)"
+def test_conflicts_between_writers_have_their_own_message(kind: type[psycopg.Error]) -> None:
+    error = translate_error("x", kind("message"))
+    assert isinstance(error, LostConnectionError)  # nothing was written: it is tried again
+    assert str(error) == "x: another process wrote to it at the same time: try again (message)"
 
 
-def test_a_statement_that_takes_too_long_is_given_up(address: str) -> None:
+def test_a_statement_that_takes_too_long_is_cancelled(address: str) -> None:
     with patch.object(connection, "READING_SECONDS", 0.1), Collection(address) as opened:
         backend: Any = opened._backend
-        said = refused(lambda: backend._value("SELECT pg_sleep(60)"))
-        assert "it took too long and was given up" in said
+        message = refused(lambda: backend._value("SELECT pg_sleep(60)"))
+        assert "it took too long and was cancelled" in message
         assert len(opened) == 12
 
 
-def test_a_thread_that_gets_no_connection_says_so(address: str) -> None:
-    said: list[str] = []
+def test_a_thread_that_gets_no_connection_reports_it(address: str) -> None:
+    message: list[str] = []
     with (
         patch.object(connection, "MAX_CONNECTIONS", 1),
         patch.object(connection, "RECONNECTING_SECONDS", 0.1),
         Collection(address) as opened,
     ):
-        other = threading.Thread(target=lambda: said.append(refused(opened.version)))
+        other = threading.Thread(target=lambda: message.append(refused(opened.version)))
         with opened._backend.reading():
             other.start()
             other.join()
-        assert "all connections are in use: try again later" in said[0]
+        assert "all connections are in use: try again later" in message[0]
         assert len(opened) == 12
 
 
@@ -579,8 +582,8 @@ def test_a_rehash_that_another_one_overtook_stops(address: str) -> None:
         def overtake(_: float) -> None:
             other.rehash(toy_model(2, bits=24))
 
-        said = refused(lambda: opened.rehash(toy_model(1), progress=overtake))
-        assert said == f"{opened.name}: another rehash of it has started: this one stops"
+        message = refused(lambda: opened.rehash(toy_model(1), progress=overtake))
+        assert message == f"{opened.name}: another rehash has started: this one stops"
         assert opened.info().bits == 24
 
 
@@ -672,7 +675,7 @@ def crash(engine: Postgres) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after", "in a crash", "in a crash, and others go on"])
-def test_a_write_that_is_cut_at_its_end_is_made_once(engine: Postgres, address: str, when: str) -> None:
+def test_a_write_cut_off_during_commit_is_made_once(engine: Postgres, address: str, when: str) -> None:
     cuts = 0
 
     def at_commit(pass_on: Callable[[], object]) -> None:
@@ -696,7 +699,7 @@ def test_a_write_that_is_cut_at_its_end_is_made_once(engine: Postgres, address: 
         assert [one.id for one in opened.documents()] == [*kept, "d50"]
 
 
-def test_a_connection_lost_in_a_copy_is_told_once(engine: Postgres, address: str) -> None:
+def test_a_connection_lost_in_a_copy_is_reported_once(engine: Postgres, address: str) -> None:
     code = (
         "import sys, psycopg\n"
         "from snuh.collection.copy import copy_collection\n"
@@ -758,8 +761,8 @@ def test_a_server_killed_in_the_middle_of_an_ingest_holds_each_document_once_aft
 
     with Collection.create(fresh, toy_model()) as opened, patch.object(encoding, "BATCH_DOCUMENTS", 5_000):
         with patch.object(connection, "RECONNECTING_SECONDS", 1.0), Collection(fresh) as impatient:
-            said = refused(lambda: impatient.add(given()))
-        assert "cannot connect" in said and "documents were added" in said
+            message = refused(lambda: impatient.add(given()))
+        assert "cannot connect" in message and "documents were added" in message
         engine.server.start()
         kept = len(opened)
         assert 30_000 <= kept < count and kept % 5_000 == 0
@@ -806,6 +809,6 @@ def test_without_its_client_the_extra_is_named() -> None:
 
 
 def test_json_is_what_the_command_line_promises(address: str) -> None:
-    told = json.loads(run("info", address, "--json").stdout)
-    assert told["collection"] == redact(address) and told["documents"] == 12 and told["index"] is None
+    info = json.loads(run("info", address, "--json").stdout)
+    assert info["collection"] == redact(address) and info["documents"] == 12 and info["index"] is None
     assert json.loads(run("index", address, "-k", "3", "--json").stdout)["ef_search"] == 40

@@ -14,13 +14,13 @@ from tests.collection.worlds import fast_place
 
 class FolderLikeDictionary(CollectionLikeDictionary):
     def fresh(self) -> Path:
-        self.place = fast_place()
-        self.folder, self.copy = self.place / "c", self.place / "older codes"
+        self.root = fast_place()
+        self.folder, self.copy = self.root / "c", self.root / "older codes"
         return self.folder
 
     def teardown(self) -> None:
         super().teardown()
-        shutil.rmtree(self.place)
+        shutil.rmtree(self.root)
 
     @rule()
     def keep_a_copy_of_the_code_file(self) -> None:

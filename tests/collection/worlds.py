@@ -78,9 +78,11 @@ def codes_of(model: Model, texts: list[str]) -> list[bytes | None]:
 def fast_place() -> Path:
     """Make a folder in memory where there is one: what is tested does not depend on the disk."""
     memory = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(prefix="snuh-test-", dir=memory if os.access(memory, os.W_OK) else None))
-    place.chmod(0o755)
-    return place
+    workspace = Path(
+        tempfile.mkdtemp(prefix="snuh-test-", dir=memory if os.access(memory, os.W_OK) else None)
+    )
+    workspace.chmod(0o755)
+    return workspace
 
 
 def distance(left: bytes, right: bytes) -> int:
@@ -97,21 +99,21 @@ class Mirror:
     """What a collection should hold: documents in order of insertion, and the model of their codes."""
 
     model: Model
-    held: dict[str, Document] = field(default_factory=dict)  # a replaced key keeps its place
+    documents: dict[str, Document] = field(default_factory=dict)  # by id; a replaced key keeps its position
 
     def add(self, new: Iterable[Document]) -> None:
-        self.held.update({one.id: one for one in new})
+        self.documents.update({one.id: one for one in new})
 
     def delete(self, ids: Iterable[str]) -> None:
         for doc_id in set(ids):
-            del self.held[doc_id]
+            del self.documents[doc_id]
 
     def copy(self) -> Mirror:
-        return Mirror(self.model, dict(self.held))
+        return Mirror(self.model, dict(self.documents))
 
     def chosen(self, where: str | None) -> list[Document]:
-        held = self.held.values()
-        return [one for one in held if where is None or matches(parse(where), record(one))]
+        every = self.documents.values()
+        return [one for one in every if where is None or matches(parse(where), record(one))]
 
     def search(
         self, text: str, *, k: int = 10, where: str | None = None, radius: int | None = None, but: str = ""
@@ -141,18 +143,18 @@ def stored(folder: Path) -> Mirror:
         connection.close()
     model = load(folder / "models" / fingerprint)
     assert model.bits == bits
-    held = {}
+    by_id = {}
     for _, doc_id, split, labels, metadata, text in rows:
-        held[doc_id] = Document(doc_id, text, tuple(json.loads(labels)), split, json.loads(metadata))
+        by_id[doc_id] = Document(doc_id, text, tuple(json.loads(labels)), split, json.loads(metadata))
     expected = dict(zip([row[0] for row in rows], codes_of(model, [row[-1] for row in rows]), strict=True))
     assert codes == {seq: code for seq, code in expected.items() if code is not None}
-    return Mirror(model, held)
+    return Mirror(model, by_id)
 
 
 def assert_answers_like(collection: Collection, mirror: Mirror, *, texts: Iterable[str] = WORDS[:3]) -> None:
     """Compare everything that a collection says with the plain model."""
-    assert list(collection.documents()) == list(mirror.held.values())
-    assert len(collection) == len(mirror.held)
+    assert list(collection.documents()) == list(mirror.documents.values())
+    assert len(collection) == len(mirror.documents)
     for text in texts:
-        for k in (1, 5, len(mirror.held) + 1):
+        for k in (1, 5, len(mirror.documents) + 1):
             assert collection.search(text, k=k) == mirror.search(text, k=k)

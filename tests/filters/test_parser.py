@@ -108,7 +108,7 @@ def test_names_are_letters_of_any_script_with_dots_or_anything_in_backticks(
     assert parse(str(IsNull(Field(keys)))) == IsNull(Field(keys))
 
 
-def test_whole_numbers_beyond_64_bits_are_read_as_floats() -> None:
+def test_integers_beyond_64_bits_are_read_as_floats() -> None:
     assert repr(parse(f"a in ({2**63 - 1}, {2**63}, {'1' + '0' * 300})")) == repr(
         In(A, (2**63 - 1, 2.0**63, 1e300))
     )
@@ -133,7 +133,7 @@ def test_a_written_filter_reads_back_as_the_same(filter_: Filter) -> None:
     | st.lists(st.sampled_from(PIECES)).map("".join)
     | st.lists(st.sampled_from(PIECES)).map(" ".join)
 )
-def test_a_text_is_read_or_refused_with_a_place_in_one_line(text: str) -> None:
+def test_a_text_is_parsed_or_refused_with_a_position_in_one_line(text: str) -> None:
     try:
         parse(text)
     except FilterError as error:
@@ -174,7 +174,10 @@ def test_a_text_is_read_or_refused_with_a_place_in_one_line(text: str) -> None:
         ("a = 'x", "character 5: this string has no closing '"),
         ("a = 'x''", "character 5: this string has no closing '"),
         (r"a = 'x\q'", r'character 7: expected one of \\ \" \' \n \r \t, got "\q"'),
-        ("a. = 1", 'character 3: expected a name after the dot, in backticks if it is unusual, got " "'),
+        (
+            "a. = 1",
+            'character 3: expected a name after the dot, in backticks unless it is an identifier, got " "',
+        ),
         ("`a = 1", "character 1: expected a name between two backticks"),
         ("`` = 1", "character 1: expected a name between two backticks"),
         ("a && b", 'character 3: expected a field, a value or an operator, got "&"'),
@@ -184,9 +187,9 @@ def test_a_text_is_read_or_refused_with_a_place_in_one_line(text: str) -> None:
         ("`a\\b` = 1", "character 1: a field with a backslash in its name cannot be filtered on"),
         ("`a\nb` = 1", "character 1: a field with a control character in its name cannot be filtered on"),
         ("text = 'x'", "character 1: the text of a document cannot be filtered on"),
-        ("id.x = 'x'", 'character 1: "id" has no fields inside'),
+        ("id.x = 'x'", 'character 1: "id" is not an object: expected id without a dot'),
         ("id = 5", 'character 6: expected a string in quotes for "id", got "5"'),
-        ("id contains 'x'", 'character 4: "id" is one string and no list: expected = or in'),
+        ("id contains 'x'", 'character 4: "id" is a string, not a list: expected = or in'),
         ("split in ('test', 1)", 'character 19: expected a string in quotes for "split", got "1"'),
         ("labels = 'x'", 'character 8: "labels" is a list: expected contains or is'),
         ("labels contains 1", 'character 17: expected a string in quotes for "labels", got "1"'),

@@ -54,9 +54,7 @@ def test_python_and_sqlite_agree_on_every_document(filter_: Filter, documents: l
 
 @settings(THOROUGH)
 @given(filters, st.lists(records(), min_size=1, max_size=4))
-def test_not_lets_exactly_the_other_documents_through(
-    filter_: Filter, documents: list[dict[str, Any]]
-) -> None:
+def test_not_matches_exactly_the_other_documents(filter_: Filter, documents: list[dict[str, Any]]) -> None:
     met = rows_in_sqlite(filter_, documents)
     others = rows_in_sqlite(parse(f"not ({filter_})"), documents)
     assert sorted(met + others) == list(range(len(documents)))
@@ -85,7 +83,7 @@ def test_and_or_not_and_parentheses_mean_what_they_mean_in_python(text: str) -> 
     "text", ["a = 1", "a < 1", "a >= 1", "a in (1)", "a contains 1", "a = 'x'", "a = true"]
 )
 @pytest.mark.parametrize("metadata", [{}, {"a": None}])
-def test_whatever_is_asked_of_a_missing_or_null_field_is_false(text: str, metadata: dict[str, Any]) -> None:
+def test_conditions_on_a_missing_or_null_field_are_false(text: str, metadata: dict[str, Any]) -> None:
     assert not is_met(text, **metadata)
     assert is_met(f"not {text}", **metadata)
 
@@ -94,7 +92,7 @@ def test_whatever_is_asked_of_a_missing_or_null_field_is_false(text: str, metada
     "text", ["a is null", "a != 1", "a not in (1)", "a in (1, null)", "not a contains 1"]
 )
 @pytest.mark.parametrize("metadata", [{}, {"a": None}])
-def test_the_opposites_let_a_missing_field_through(text: str, metadata: dict[str, Any]) -> None:
+def test_negated_conditions_match_a_missing_field(text: str, metadata: dict[str, Any]) -> None:
     assert is_met(text, **metadata)
     assert not is_met("a not in (1, null)", **metadata)
 

@@ -19,8 +19,8 @@ NUMBERS = [0, 1, -1, 1.0, 0.5, -0.0, 2**53, 2**53 + 1, 2.0**53, 2**63 - 1, -(2**
 
 # A NUL inside a string of the metadata is read differently by older and newer versions of SQLite.
 texts = st.sampled_from(TEXTS) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
-whole_numbers = st.integers(-(2**63), 2**63 - 1)
-numbers = st.sampled_from(NUMBERS) | whole_numbers | st.floats(allow_nan=False, allow_infinity=False)
+integers = st.integers(-(2**63), 2**63 - 1)
+numbers = st.sampled_from(NUMBERS) | integers | st.floats(allow_nan=False, allow_infinity=False)
 values = st.booleans() | numbers | texts
 
 names = st.sampled_from(NAMES) | st.text(

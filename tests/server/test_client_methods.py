@@ -47,7 +47,7 @@ def test_the_client_has_the_methods_of_a_collection_with_the_same_arguments(shar
 
 def test_facts_are_those_of_the_collection(shared: Server, collection: Collection) -> None:
     with shared.client() as client, collection:
-        assert client.info() == replace(collection.info(), address=f"{shared.url}/c")
+        assert client.info() == replace(collection.info(), name=f"{shared.url}/c")
         assert client.version() == collection.version()
         assert client.bits(words=3) == bit_meanings(collection.model, words=3)
         mine, theirs = client.sample(7), collection.sample(7)

@@ -93,7 +93,7 @@ def test_what_was_acknowledged_survives_a_kill(folder: Path) -> None:
             for writer in writers:
                 writer.join()
     found = stored(folder)  # checks that the store agrees with itself
-    assert len(acknowledged) >= 15 * 3 and set(acknowledged) <= set(found.held)
+    assert len(acknowledged) >= 15 * 3 and set(acknowledged) <= set(found.documents)
     assert tried - len(acknowledged) <= 3  # one under way at each kill, which may be there or not
     with Collection(folder) as collection:
         assert_answers_like(collection, found)

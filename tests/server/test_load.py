@@ -100,7 +100,7 @@ def test_answers_stay_right_while_many_search_add_and_delete(place: Path) -> Non
         assert not failures, failures[0]
         assert len(done) == len(kinds) and min(done) > 0
         mirror = stored(place / "c")
-        assert list(mirror.held.values()) == STEADY
+        assert list(mirror.documents.values()) == STEADY
         with server.client() as client:
             for text in WORDS:
                 assert client.search(text, k=400) == mirror.search(text, k=400)

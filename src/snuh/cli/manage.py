@@ -41,7 +41,7 @@ def _describe_index(found: Info) -> str:
     if (index := found.index) is None:
         return 'not prepared; "snuh index" does it where exact searches take too long'
     return (
-        f"{index.words}, which found {index.recall:.1%} of the nearest {index.k} "
+        f"{index.description}, which found {index.recall:.1%} of the nearest {index.k} "
         f"among {index.documents:,} documents"
     )
 
@@ -61,7 +61,7 @@ def _print(found: Info, training: Mapping[str, Any]) -> None:
     if training.get("source"):
         origin += f" of {training['source']}"
     facts = [
-        ("collection", found.address),
+        ("collection", found.name),
         ("documents", f"{found.documents:,}, of which searches can find {found.searchable:,}"),
         ("bytes a document", f"{disk}; {found.bits // 8} scanned by a search"),
         ("model", f"{found.method}, {found.bits} bits, {found.model}"),
@@ -239,7 +239,7 @@ def index(
         print_json({"collection": redact(collection), **index_to_json(made)})
     else:
         facts = [("collection", redact(collection)), ("documents", f"{made.documents:,}")]
-        facts.append(("index", made.words))
+        facts.append(("index", made.description))
         print_facts([*facts, ("measured recall", f"{made.recall:.4f} of the nearest {made.k}")])
 
 

@@ -272,16 +272,13 @@ def check_no_source(path: Path, source: str) -> None:
 
 def hit_to_json(hit: Hit) -> dict[str, Any]:
     """Return plain values for JSON, with the first line of the text."""
-    document = hit.document
-    score = {} if hit.score is None else {"score": hit.score}
-    return {
-        "distance": hit.distance,
-        **score,
-        "id": document.id,
-        "labels": list(document.labels),
-        "metadata": document.metadata,
-        "text": first_line(document.text),
-    }
+    from snuh.collection import results
+
+    fields = results.hit_to_json(hit) | {"text": first_line(hit.document.text)}
+    del fields["split"]
+    if hit.score is None:
+        del fields["score"]
+    return fields
 
 
 def start_of(text: str) -> str:

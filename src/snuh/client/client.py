@@ -267,7 +267,7 @@ class Client:
 
     def info(self) -> Info:
         """Describe the collection; its address is that of the server, and its name."""
-        return responses.read_info(self._told(), address=redact(f"{self.server}/{self.name}"))
+        return responses.read_info(self._told(), name=redact(f"{self.server}/{self.name}"))
 
     # What a collection in a folder leaves to other functions
 

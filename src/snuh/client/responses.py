@@ -130,11 +130,11 @@ def read_explanation(told: Told) -> Explanation:
     )
 
 
-def read_info(told: Told, *, address: str) -> Info:
+def read_info(told: Told, *, name: str) -> Info:
     """Return the description of a collection."""
     model, health, index = told["model"], told["health"], told["index"]
     return Info(
-        address=address,
+        name=name,
         documents=told["documents"],
         searchable=told["searchable"],
         bits=model["bits"],

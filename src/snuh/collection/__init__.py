@@ -1,4 +1,4 @@
-"""Collections: documents, codes and a model in one place that answers searches."""
+"""Collections: searchable documents with their codes and model, in a folder or a database."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""What a collection needs of the place that it is kept in: a folder, or a database server.
+"""The backend protocol: what a collection needs of its storage, and how a location selects a backend.
 
 | term | meaning |
 |---|---|
-| seq | the place of a document in the order of insertion: above 0, kept when replaced, never used again |
-| state | what the collection is at one moment: its model and the token of the last write |
-| code | the bytes that the model makes of a document; none where it knows no word of it |
+| seq | row number in order of insertion: positive, kept when a document is replaced, never reused |
+| state | the model and the token of the last write, at one point in time |
+| code | packed bits that the model assigns to a document; None if it knows none of its words |
+| location | the folder of a collection, or the URL of one on a database server |
 
-A module of a backend has the functions of `BackendModule`, and is named in `snuh.collection.backend`.
+A backend is a module with the functions of `BackendModule`, imported on demand with its client library.
 """
 
 from __future__ import annotations
@@ -29,68 +30,72 @@ from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, MissingExtraError
 from snuh.filters import Filter
 from snuh.model import Model
-from snuh.urls import MODULES, SCHEME, Address
+from snuh.urls import BACKEND_MODULES, SCHEME, Location
 
 logger = logging.getLogger(__name__)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+LOCAL_MODULE = "snuh.collection.local.backend"
+EXTRAS = {"psycopg": "postgres", "psycopg_pool": "postgres", "pymilvus": "milvus"}  # by imported module
+
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a collection is at one moment."""
+    """A collection at one point in time."""
 
     model: str  # fingerprint
     bits: int
-    token: str  # of the last write; no other write has it
+    token: str  # unique to the last write
     next_seq: int
 
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to store with its code; None where the model knows none of its words."""
+    """A document to store with its code; None if the model knows none of its words."""
 
     document: Document
     code: bytes | None
 
 
 class Match(NamedTuple):
-    """A document found, and how far from the query."""
+    """The row of a document and its distance from the query."""
 
     distance: int
     seq: int
 
 
 class LostConnectionError(CollectionError):
-    """The server went away, and nothing of what was under way was written: it can be tried again."""
+    """The server became unreachable before anything was written: the operation can be retried."""
 
 
 def retry_once(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Let a method be tried once more where the server went away, perhaps to be started again."""
+    """Retry a method once after a LostConnectionError, in case the server was restarted."""
 
     @wraps(method)
-    def tried(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+    def retried(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         try:
-            return method(*arguments, **options)
+            return method(*args, **kwargs)
         except LostConnectionError as error:
-            logger.info("trying again: %s", error)
-            return method(*arguments, **options)
+            logger.info("retrying: %s", error)
+            return method(*args, **kwargs)
 
-    return tried
+    return retried
 
 
 class Write(Protocol):
-    """What can be done within one write."""
+    """An open write transaction."""
 
     @property
     def state(self) -> State:
-        """The collection before this write."""
+        """The state before this write."""
 
     def put(self, new: Sequence[NewDocument]) -> Added:
         """Insert documents, or replace those with the same id, which keep their seq.
 
-        Of several with one id the last counts. InputError, and nothing stored, where one cannot be stored.
+        If an id occurs more than once, the last document wins. Raises InputError, and stores nothing, if one
+        of them cannot be stored.
         """
 
     def delete(self, seqs: Iterable[int]) -> None:
@@ -98,42 +103,42 @@ class Write(Protocol):
 
 
 class Backend(Protocol):
-    """An open collection; threads may share it.
+    """An open collection; safe to share between threads.
 
-    Whatever is asked within `reading` is answered from one state, as far as the engine can; outside of it,
-    each call sees the newest. Every error is a SnuhError of one sentence that calls the collection by `name`;
-    after a LostConnectionError the call is tried once more.
+    All calls inside a `reading` block see one state, as far as the engine supports that; outside of it, each
+    call sees the latest. Every error is a SnuhError with a one-line message that starts from `name`; callers
+    retry once after a LostConnectionError.
     """
 
     @property
     def name(self) -> str:
-        """How people call it: its address without any secret."""
+        """The location, with secrets redacted."""
 
     @property
     def folder(self) -> Path | None:
-        """Its folder; None where it is in none."""
+        """The folder of a local collection; None on a server."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close all files and connections."""
 
     def reading(self) -> AbstractContextManager[State]:
-        """See one state until the block ends; may be nested."""
+        """Begin a read transaction; may be nested."""
 
     def writing(self) -> AbstractContextManager[Write]:
-        """Write all that the block writes, or nothing; one writer at a time, the others wait."""
+        """Begin a write transaction, committed when the block ends; other writers wait."""
 
     def warm_cache(self) -> None:
-        """Do what makes the next search quick, after documents have come; what fails is logged."""
+        """Prepare the next search after a write; failures are logged, not raised."""
 
     # The model
 
     def load_model(self, fingerprint: str) -> Model:
-        """Return a model that is kept in the collection; ModelError where it is lost or damaged."""
+        """Load a model stored in the collection; ModelError if it is missing or damaged."""
 
     def rehash(self, model: Model, *, progress: Callable[[float], None] | None) -> None:
-        """Encode every document with another model, and let these codes take the place of the old ones.
+        """Encode every document with another model, then replace all codes at once.
 
-        Others may search and write meanwhile. A stop at any point leaves the old codes in use.
+        Searches and writes continue meanwhile. If interrupted, the old codes stay in use.
         """
 
     # Documents
@@ -142,27 +147,27 @@ class Backend(Protocol):
         """Return the number of documents."""
 
     def seq_of(self, doc_id: str) -> int | None:
-        """Return the seq of an id."""
+        """Return the seq of a document, or None if there is no such id."""
 
     def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
-        """Return documents by their seq."""
+        """Return documents by seq."""
 
     def documents(
         self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
-        """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
+        """Return up to `limit` (seq, document) pairs with `after` < seq < `before`, ordered by seq."""
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
-        """Return the seqs of the documents that a filter lets through, ascending."""
+        """Return the seqs of the documents that match a filter, ascending."""
 
     def fields(self, *, limit: int) -> list[str]:
-        """Return names that the documents' metadata have had, in order."""
+        """Return the metadata fields of all documents so far, sorted."""
 
     def has_field(self, name: str) -> bool:
-        """Tell whether some document's metadata have had this name."""
+        """Tell whether any document so far has had this metadata field."""
 
     def ids_near(self, doc_id: str, *, limit: int) -> list[str]:
-        """Return the ids that come before and after one in the order of ids, for a suggestion."""
+        """Return up to `limit` ids on each side of `doc_id` in sorted order, for suggestions."""
 
     # Codes
 
@@ -175,21 +180,21 @@ class Backend(Protocol):
         where: Filter | None,
         approximate: bool,
     ) -> list[list[Match]]:
-        """Return the k nearest documents of each query (queries, bytes), ordered by (distance, seq).
+        """Return the k nearest documents of each query, ordered by (distance, seq).
 
         Args:
-            queries: packed codes, of the length of the collection's own.
-            k: most documents to return.
-            radius: the largest distance to return.
-            where: which documents to look at; its fields are known to the collection.
-            approximate: use the approximate index, where there is one; otherwise log a warning and be exact.
+            queries: packed codes (queries, bytes), as long as those of the collection.
+            k: maximum number of matches per query.
+            radius: maximum distance of a match.
+            where: search only matching documents; its fields have been checked.
+            approximate: use the approximate index; without one, log a warning and search exactly.
         """
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
-        """Return the codes that these documents have, by seq."""
+        """Return the codes of these documents, ordered by seq; documents without a code are left out."""
 
     def sample_codes(self, limit: int) -> CodeRows:
-        """Return up to `most` codes by seq, evenly from all over the collection (see `even_places`)."""
+        """Return up to `limit` evenly spaced codes, ordered by seq (see `evenly_spaced`)."""
 
     def searchable(self) -> int:
         """Return the number of documents that have a code."""
@@ -198,123 +203,111 @@ class Backend(Protocol):
         """Build the index that `find` uses with `approximate`, and measure its recall at k."""
 
     def index_info(self) -> IndexInfo | None:
-        """Tell of the approximate index; None where there is none for the codes in use."""
+        """Describe the approximate index; None if there is none for the current codes."""
 
     def sizes(self) -> tuple[int, int]:
-        """Return the bytes of the documents, and those of what only searches need."""
+        """Return the size in bytes of the documents, and of the data that only searches need."""
 
 
 Put: TypeAlias = Callable[[Sequence[NewDocument]], object]
 
 
 class BackendModule(Protocol):
-    """The functions of a backend's module; an address comes as the user gave it."""
+    """The functions of a backend's module."""
 
-    def open_backend(self, address: str, *, timeout: float) -> Backend:
-        """Open a collection; InputError where there is none, CollectionError where it cannot be used.
+    def open_backend(self, location: str, *, timeout: float) -> Backend:
+        """Open a collection; InputError if there is none, CollectionError if it is unusable.
 
         Args:
-            address: of the collection.
+            location: the folder or URL, as given by the user.
             timeout: seconds to wait for another writer.
         """
 
-    def creating(self, address: str, model: Model) -> AbstractContextManager[Put]:
-        """Make a collection, to be filled in the block: it is there once the block ends, or not at all."""
+    def creating(self, location: str, model: Model) -> AbstractContextManager[Put]:
+        """Create a collection and yield a function to fill it; it exists only once the block has ended."""
 
-    def ensure_absent(self, address: str) -> None:
-        """Raise InputError unless a collection can be made there."""
+    def ensure_absent(self, location: str) -> None:
+        """Raise InputError unless a collection can be created there."""
 
-    def is_collection(self, address: str) -> bool:
-        """Tell whether there is a collection, whole or damaged; what it holds is not checked."""
+    def is_collection(self, location: str) -> bool:
+        """Tell whether a collection exists there, intact or damaged; its contents are not checked."""
 
-    def short_name(self, address: str) -> str:
-        """Return what a server calls the collection unless told otherwise."""
-
-
-def by_id(new: Sequence[NewDocument], *, bits: int) -> dict[str, NewDocument]:
-    """Return documents to put by their ids, of several with one id the last.
-
-    CollectionError where a code is not of so many bits.
-    """
-    if any(one.code is not None and 8 * len(one.code) != bits for one in new):
-        raise CollectionError(f"this collection holds {bits}-bit codes, these are of another model")
-    return {one.document.id: one for one in new}
+    def short_name(self, location: str) -> str:
+        """Return the name under which a server publishes the collection by default."""
 
 
-def evenly_spaced(count: int, limit: int) -> NDArray[np.int64]:
-    """Return up to `most` numbers below `count`, evenly apart, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(limit, count)).astype(np.int64))
-
-
-# Which module opens the collection at an address; it is imported only then, with the client it needs.
-
-LOCAL = "snuh.collection.local.backend"
-EXTRAS = {"psycopg": "postgres", "psycopg_pool": "postgres", "pymilvus": "milvus"}  # by the module they bring
-
-
-def module_of(address: Address) -> BackendModule:
-    """Return the module that opens an address; MissingExtraError where its client is not installed."""
-    found = SCHEME.match(address) if isinstance(address, str) else None
-    if found is None:
-        return cast(BackendModule, import_module(LOCAL))
-    scheme = found[1].lower()
+def module_of(location: Location) -> BackendModule:
+    """Import the backend of a location; MissingExtraError if its client library is not installed."""
+    match = SCHEME.match(location) if isinstance(location, str) else None
+    if match is None:
+        return cast(BackendModule, import_module(LOCAL_MODULE))
+    scheme = match[1].lower()
     try:
-        return cast(BackendModule, import_module(MODULES[scheme]))
+        return cast(BackendModule, import_module(BACKEND_MODULES[scheme]))
     except ModuleNotFoundError as error:
         if (extra := EXTRAS.get(str(error.name).partition(".")[0])) is None:
             raise
         raise MissingExtraError(f'{scheme}:// needs {error.name}: pip install "snuh[{extra}]"') from None
 
 
-def ensure_absent(address: Address) -> None:
-    """Raise InputError unless a collection can be made at an address."""
-    module_of(address).ensure_absent(str(address))
+def ensure_absent(location: Location) -> None:
+    """Raise InputError unless a collection can be created at a location."""
+    module_of(location).ensure_absent(str(location))
 
 
-def is_collection(address: Address) -> bool:
-    """Tell whether there is a collection at an address; what it holds is not checked."""
-    return module_of(address).is_collection(str(address))
+def is_collection(location: Location) -> bool:
+    """Tell whether a collection exists at a location; its contents are not checked."""
+    return module_of(location).is_collection(str(location))
 
 
-def short_name(address: Address) -> str:
-    """Return what a server calls the collection at an address."""
-    return module_of(address).short_name(str(address))
+def short_name(location: Location) -> str:
+    """Return the name under which a server publishes the collection by default."""
+    return module_of(location).short_name(str(location))
 
 
-# How much of the exact answer an approximate search gives.
+# Helpers that several backends share
 
 
-class Near(Protocol):
-    """A document found."""
+def by_id(new: Sequence[NewDocument], *, bits: int) -> dict[str, NewDocument]:
+    """Index documents by id, the last of each id winning; CollectionError if a code has another length."""
+    if any(row.code is not None and 8 * len(row.code) != bits for row in new):
+        raise CollectionError(f"this collection holds {bits}-bit codes, got codes of another model")
+    return {row.document.id: row for row in new}
+
+
+def evenly_spaced(count: int, limit: int) -> NDArray[np.int64]:
+    """Return up to `limit` evenly spaced indices below `count`, including the first and the last."""
+    return np.unique(np.linspace(0, count - 1, min(limit, count)).astype(np.int64))
+
+
+class HasDistance(Protocol):
+    """A search result."""
 
     @property
     def distance(self) -> int:
-        """How far from the query."""
+        """The distance from the query."""
 
 
-def recall_of(exact: Sequence[Sequence[Near]], found: Sequence[Sequence[Near]]) -> float:
-    """Return the share of the exact answers to some queries that was found; 1 where there is nothing.
+def recall_of(exact: Sequence[Sequence[HasDistance]], approximate: Sequence[Sequence[HasDistance]]) -> float:
+    """Return the fraction of exact results that an approximate search found; 1 if there are none.
 
-    A document counts where it is no further than the last of the exact answer: which of several at that
-    distance come back is of no interest.
+    A result counts if it is no farther than the last exact one: ties at that distance are interchangeable.
     """
-    right = sum(
-        sum(one.distance <= best[-1].distance for one in some)
-        for best, some in zip(exact, found, strict=True)
-        if best
+    hits = sum(
+        sum(result.distance <= expected[-1].distance for result in results)
+        for expected, results in zip(exact, approximate, strict=True)
+        if expected
     )
-    wanted = sum(map(len, exact))
-    return right / wanted if wanted else 1.0
+    total = sum(map(len, exact))
+    return hits / total if total else 1.0
 
-
-# The parts of a document as texts that a database can keep, and back.
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-_decode = json.JSONDecoder().raw_decode  # what was written here has nothing around it to look at
+_decode = json.JSONDecoder().raw_decode  # skips the search for surrounding whitespace, which is never there
 
 
 class Columns(NamedTuple):
-    """A document; `labels` is a JSON list and `metadata` a JSON object."""
+    """A document as database columns; `labels` is a JSON list and `metadata` a JSON object."""
 
     id: str
     split: str | None
@@ -324,7 +317,7 @@ class Columns(NamedTuple):
 
 
 def to_columns(document: Document) -> Columns:
-    """Return the columns; InputError for what is no JSON, or half a surrogate pair, which has no bytes."""
+    """Convert a document to columns; InputError for values that are not JSON and for lone surrogates."""
     try:
         labels, metadata = _encode(document.labels), _encode(document.metadata)
         for text in (document.id, document.text, document.split or "", labels, metadata):
@@ -335,14 +328,14 @@ def to_columns(document: Document) -> Columns:
 
 
 def from_columns(doc_id: str, split: str | None, labels: str, metadata: str, text: str) -> Document:
-    """Return the document that columns were made of."""
-    # Most documents of many collections have neither, and reading JSON takes longer than all the rest.
-    named = tuple(_decode(labels)[0]) if labels != "[]" else ()
-    return Document(doc_id, text, named, split, _decode(metadata)[0] if metadata != "{}" else {})
+    """Convert columns to a document."""
+    # Often both are empty, and parsing JSON would take longer than everything else.
+    label_names = tuple(_decode(labels)[0]) if labels != "[]" else ()
+    return Document(doc_id, text, label_names, split, _decode(metadata)[0] if metadata != "{}" else {})
 
 
 def is_storable(text: str) -> bool:
-    """Tell whether a text has no half of a surrogate pair."""
+    """Tell whether a text is free of lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Documents, their codes and the model in one place that answers searches."""
+"""`Collection`: documents, their codes and a model, with search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from snuh.codes import check_codes
 from snuh.collection.backend import NewDocument, State, module_of, retry_once
 from snuh.collection.model_files import check_takes_texts
-from snuh.collection.query import QueryEngine, SearchOptions, check_fields, checked
+from snuh.collection.query import QueryEngine, SearchOptions, check_filter, resolve_options
 from snuh.collection.results import Added, IndexInfo, Info, Sample
 from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
@@ -30,28 +30,28 @@ from snuh.filters import Filter
 from snuh.metrics import code_health
 from snuh.model import Model
 from snuh.search import Hit, unknown_words
-from snuh.urls import Address
+from snuh.urls import Location
 
-MAX_SUGGESTED, IDS_LOOKED_AT = 100, 25
+MAX_SUGGESTED_ID, SUGGESTION_POOL = 100, 25  # characters of an unknown id; neighbouring ids compared
 MAX_FIELDS = 1_000
-MAX_CHARACTERS = 10_000_000  # of one document
-BATCH_DOCUMENTS = 1_000  # read from the store at a time
-HEALTH_SAMPLE = 100_000
+MAX_CHARACTERS = 10_000_000  # per document
+BATCH_DOCUMENTS = 1_000  # per read
+HEALTH_SAMPLE = 100_000  # codes
 
 
 class Collection:
-    """Opens a collection: `Collection("tickets").search("printer is on fire")`.
+    """An open collection: `Collection("tickets").search("printer is on fire")`.
 
-    Several processes may read while one writes; what another process wrote is seen by the next call.
+    Several processes may read while one writes; each call sees what other processes have written.
 
     Args:
-        address: its folder, or "postgresql://..." or "milvus://..."; made by `Collection.create`.
+        location: a folder, "postgresql://..." or "milvus://...", created by `Collection.create`.
         timeout: seconds to wait for another writer.
     """
 
-    def __init__(self, address: Address, *, timeout: float = 30.0) -> None:
-        self.address = address  # with its password, where it has one: to be shown is `name`
-        self._backend = module_of(address).open_backend(str(address), timeout=timeout)
+    def __init__(self, location: Location, *, timeout: float = 30.0) -> None:
+        self.location = location  # may contain a password: show `name` instead
+        self._backend = module_of(location).open_backend(str(location), timeout=timeout)
         try:
             self._open_current()
         except BaseException:
@@ -59,14 +59,14 @@ class Collection:
             raise
 
     @classmethod
-    def create(cls, address: Address, model: Model) -> Self:
-        """Make an empty collection that encodes with a model; nothing may be there yet."""
-        with module_of(address).creating(str(address), model):
+    def create(cls, location: Location, model: Model) -> Self:
+        """Create an empty collection that encodes with a model; InputError if the location is taken."""
+        with module_of(location).creating(str(location), model):
             pass
-        return cls(address)
+        return cls(location)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close all files and connections."""
         self._backend.close()
 
     def __repr__(self) -> str:
@@ -74,12 +74,12 @@ class Collection:
 
     @property
     def name(self) -> str:
-        """Its address, without any secret."""
+        """The location, with secrets redacted."""
         return self._backend.name
 
     @property
     def folder(self) -> Path | None:
-        """Its folder; None where it is on a server."""
+        """The folder of a local collection; None on a server."""
         return self._backend.folder
 
     def __enter__(self) -> Self:
@@ -95,7 +95,7 @@ class Collection:
 
     @retry_once
     def __contains__(self, doc_id: object) -> bool:
-        """Tell whether there is a document of that id."""
+        """Tell whether there is a document with this id."""
         return isinstance(doc_id, str) and self._backend.seq_of(doc_id) is not None
 
     # Writing
@@ -106,15 +106,14 @@ class Collection:
         *,
         max_characters: int = MAX_CHARACTERS,
     ) -> Added:
-        """Insert documents, or replace those with the same id, which keep their place.
+        """Insert documents, or replace those with the same id, which keep their position.
 
-        They are read and written in batches; each batch is there for good once it is written, also if a later
-        one fails.
+        Documents are written in batches, each in one transaction: if a batch fails, the ones before it stay.
 
         Args:
-            documents: a source, Documents, or mappings with "text" and perhaps "id", "labels", "split" and
-                metadata.
-            max_characters: the longest text to take.
+            documents: a source, Documents, or mappings with "id" and "text", optionally "labels" and "split";
+                other keys are metadata.
+            max_characters: maximum length of a text.
         """
         added = Added(0, 0, 0)
         try:
@@ -131,20 +130,20 @@ class Collection:
 
     @retry_once
     def _put(self, documents: list[Document]) -> Added:
-        opened = self._engine
-        (batch,) = encode_documents(opened.model, documents)
+        engine = self._engine
+        (batch,) = encode_documents(engine.model, documents)
         with self._backend.writing() as write:
-            if write.state.model != opened.fingerprint:
-                # The model was changed since this batch was encoded.
-                opened = self._open(write.state)
-                (batch,) = encode_documents(opened.model, documents)
-            put = write.put(list(map(NewDocument, batch.documents, batch.packed())))
-        return put
+            if write.state.model != engine.fingerprint:
+                # The model was replaced after this batch was encoded.
+                engine = self._open(write.state)
+                (batch,) = encode_documents(engine.model, documents)
+            added = write.put(list(map(NewDocument, batch.documents, batch.packed())))
+        return added
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete documents; InputError, and nothing deleted, where an id is unknown."""
+        """Delete documents by id; InputError, and nothing is deleted, if an id is unknown."""
         if isinstance(ids, str):
-            raise InputError("expected a list of ids, got a single one: put it into a list")
+            raise InputError("expected a list of ids, got a string: put it into a list")
         return self._delete(list(ids))
 
     @retry_once
@@ -156,20 +155,20 @@ class Collection:
 
     @retry_once
     def delete_where(self, where: str | Filter) -> int:
-        """Delete the documents that a filter lets through, and return how many they were."""
+        """Delete the documents that match a filter and return their number."""
         with self._backend.writing() as write:
-            seqs = self._backend.seqs_where(check_fields(where, self._backend))
+            seqs = self._backend.seqs_where(check_filter(where, self._backend))
             write.delete(seqs)
         return len(seqs)
 
     def rehash(self, model: Model, *, progress: Callable[[float], None] | None = None) -> None:
-        """Encode all documents with another model, beside the codes in use, and switch at once."""
+        """Encode all documents with another model, then replace all codes at once."""
         check_takes_texts(model)
         self._backend.rehash(model, progress=progress)
         self._backend.warm_cache()
 
     def build_index(self, *, k: int = 10, recall: float = 0.99) -> IndexInfo:
-        """Prepare searches with `approximate`: index the codes so that the wanted recall at k is reached."""
+        """Build the index for approximate searches, tuned to reach the given recall at k."""
         if k < 1 or not 0 < recall <= 1:
             raise InputError(
                 f"expected k of at least 1 and a recall above 0 and at most 1, got {k} and {recall}"
@@ -181,26 +180,26 @@ class Collection:
     @property
     @retry_once
     def model(self) -> Model:
-        """The model that the codes come from, also where another process has changed it."""
+        """The model of the current codes, reloaded if another process has replaced it."""
         if self._state().model != self._engine.fingerprint:
             self._open_current()
         return self._engine.model
 
     @retry_once
     def version(self) -> str:
-        """Return what is another text after every write, whoever wrote."""
+        """Return the version token, which changes with every write."""
         return self._state().token
 
     @retry_once
     def get(self, doc_id: str) -> Document:
-        """Return a document; UnknownDocumentError where there is none of that id."""
+        """Return a document; UnknownDocumentError if there is none with this id."""
         with self._backend.reading():
             seq = self._seq_of(doc_id)
             return self._backend.documents_of([seq])[seq]
 
     def documents(self, *, where: str | Filter | None = None) -> Iterator[Document]:
-        """Yield the documents in order of insertion; those that come meanwhile are left out."""
-        condition = None if where is None else check_fields(where, self._backend)
+        """Yield the documents in order of insertion; documents inserted meanwhile are left out."""
+        condition = None if where is None else check_filter(where, self._backend)
         read = retry_once(self._backend.documents)
         last, end = 0, self._state().next_seq
         while batch := read(after=last, before=end, limit=BATCH_DOCUMENTS, where=condition):
@@ -209,17 +208,17 @@ class Collection:
 
     @retry_once
     def sample(self, limit: int) -> Sample:
-        """Return up to `most` documents that have a code, from all over the collection, and their codes."""
-        with self._current() as opened:
-            rows = opened.backend.sample_codes(limit)
-            documents = opened.backend.documents_of(rows.seqs.tolist())
+        """Return up to `limit` evenly spaced documents that have a code, with their codes."""
+        with self._current() as engine:
+            rows = engine.backend.sample_codes(limit)
+            documents = engine.backend.documents_of(rows.seqs.tolist())
             return Sample([documents[seq] for seq in rows.seqs.tolist()], rows.codes)
 
     def search(self, text: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Find the documents nearest to a text, ordered by (distance, order of insertion).
 
-        Example: `search("printer is on fire", k=5, where="year >= 2020", rerank="cosine")`; `SearchOptions`
-        has them all. UnknownWordsError where the model knows no word of the text.
+        Example: `search("printer is on fire", k=5, where="year >= 2020", rerank="cosine")`. See
+        `SearchOptions` for all options. Raises UnknownWordsError if the model knows no word of the text.
         """
         (hits,) = self.search_many([text], **options)
         if hits is None:
@@ -228,69 +227,70 @@ class Collection:
 
     @retry_once
     def search_many(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[list[Hit] | None]:
-        """Search for many texts at once; None for one of which the model knows no word."""
-        how = checked(options)
-        with self._current() as opened:
-            rows = opened.query_rows(texts)
+        """Search for many texts at once; None for each text of which the model knows no word."""
+        resolved = resolve_options(options)
+        with self._current() as engine:
+            rows = engine.transform(texts)
             known = np.flatnonzero(np.diff(rows.indptr) > 0)
-            some = rows if len(known) == len(texts) else rows[known]
-            found = opened.find(opened.model.encoder.encode(some), how, limit=how.limit)
-            if how.rerank is None:
-                answers = opened.plain_hits(found, k=how.k)
+            known_rows = rows if len(known) == len(texts) else rows[known]
+            matches = engine.find(engine.model.encoder.encode(known_rows), resolved, limit=resolved.limit)
+            if resolved.rerank is None:
+                hits = engine.load_hits(matches, k=resolved.k)
             else:
-                queries = (rows[[number]] for number in known)
-                answers = [
-                    opened.hits(places, query, how) for places, query in zip(found, queries, strict=True)
+                queries = (rows[[index]] for index in known)
+                hits = [
+                    engine.rank_hits(query_matches, query, resolved)
+                    for query_matches, query in zip(matches, queries, strict=True)
                 ]
-        hits: list[list[Hit] | None] = [None] * len(texts)
-        for number, answer in zip(known.tolist(), answers, strict=True):
-            hits[number] = answer
-        return hits
+        results: list[list[Hit] | None] = [None] * len(texts)
+        for index, query_hits in zip(known.tolist(), hits, strict=True):
+            results[index] = query_hits
+        return results
 
     @retry_once
     def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[list[Hit]]:
-        """Find the documents nearest to each code (queries, bytes) made by the collection's model."""
-        how = checked(options)
-        if how.rerank is not None:
-            raise InputError("codes alone cannot be reranked: search for their texts")
-        with self._current() as opened:
-            found = opened.find(check_codes(codes, bits=opened.model.bits), how, limit=how.limit)
-            return opened.plain_hits(found, k=how.k)
+        """Find the documents nearest to each packed code (queries, bytes) of the collection's model."""
+        resolved = resolve_options(options)
+        if resolved.rerank is not None:
+            raise InputError("rerank needs the text of a query, got a code: use search or search_many")
+        with self._current() as engine:
+            matches = engine.find(check_codes(codes, bits=engine.model.bits), resolved, limit=resolved.limit)
+            return engine.load_hits(matches, k=resolved.k)
 
     @retry_once
     def similar(self, doc_id: str, **options: Unpack[SearchOptions]) -> list[Hit]:
-        """Find the documents nearest to one of the collection, itself left out; options as for `search`."""
-        how = checked(options)
-        with self._current() as opened:
+        """Find the documents nearest to a stored one, excluding itself; options as for `search`."""
+        resolved = resolve_options(options)
+        with self._current() as engine:
             seq = self._seq_of(doc_id)
-            codes = opened.backend.codes_of([seq]).codes
-            text = opened.backend.documents_of([seq])[seq].text
+            codes = engine.backend.codes_of([seq]).codes
+            text = engine.backend.documents_of([seq])[seq].text
             if not len(codes):
                 raise unknown_words(text)
-            (places,) = opened.find(codes, how, limit=how.limit + 1)
-            others = [place for place in places if place.seq != seq][: how.limit]
-            return opened.hits(others, opened.features.transform([text]), how)
+            (matches,) = engine.find(codes, resolved, limit=resolved.limit + 1)
+            others = [match for match in matches if match.seq != seq][: resolved.limit]
+            return engine.rank_hits(others, engine.features.transform([text]), resolved)
 
     @retry_once
     def explain(self, text: str, doc_id: str) -> Explanation:
-        """Say which words of a query and of a document made their bits agree or differ."""
-        with self._current() as opened:
-            return explain(opened.model, text, self.get(doc_id).text)
+        """Attribute the agreeing and differing bits of a query and a document to their words."""
+        with self._current() as engine:
+            return explain(engine.model, text, self.get(doc_id).text)
 
     @retry_once
     def info(self) -> Info:
         """Describe the collection."""
-        with self._current() as opened:
-            backend = opened.backend
+        with self._current() as engine:
+            backend = engine.backend
             sample = backend.sample_codes(HEALTH_SAMPLE).codes
             store_bytes, code_bytes = backend.sizes()
             return Info(
-                address=self.name,
+                name=self.name,
                 documents=backend.count(),
                 searchable=backend.searchable(),
-                bits=opened.model.bits,
-                method=opened.model.method,
-                model=opened.fingerprint,
+                bits=engine.model.bits,
+                method=engine.model.method,
+                model=engine.fingerprint,
                 fields=tuple(backend.fields(limit=MAX_FIELDS)),
                 store_bytes=store_bytes,
                 code_bytes=code_bytes,
@@ -298,7 +298,7 @@ class Collection:
                 health=code_health(sample) if len(sample) else None,
             )
 
-    # Within
+    # Internals
 
     def _open(self, state: State) -> QueryEngine:
         """Load the model of a state."""
@@ -306,7 +306,7 @@ class Collection:
         return self._engine
 
     def _open_current(self) -> None:
-        """Load the model in use; again, where another process replaced and removed it meanwhile."""
+        """Load the current model; try again if another process replaces it meanwhile."""
         while True:
             state = self._state()
             try:
@@ -323,7 +323,7 @@ class Collection:
 
     @contextmanager
     def _current(self) -> Iterator[QueryEngine]:
-        """See the collection as it is now, and as it stays until the block ends."""
+        """Begin a read transaction with the model of its state loaded."""
         with ExitStack() as stack:
             state = stack.enter_context(self._backend.reading())
             while state.model != self._engine.fingerprint:
@@ -337,8 +337,8 @@ class Collection:
             raise InputError(f"an id must be a string, got {doc_id!r}")
         seq = self._backend.seq_of(doc_id)
         if seq is None:
-            near = ""
-            if len(doc_id) <= MAX_SUGGESTED:
-                near = suggest(doc_id, self._backend.ids_near(doc_id, limit=IDS_LOOKED_AT))
-            raise UnknownDocumentError(f"{self.name} has no document {doc_id!r}{near}")
+            suggestion = ""
+            if len(doc_id) <= MAX_SUGGESTED_ID:
+                suggestion = suggest(doc_id, self._backend.ids_near(doc_id, limit=SUGGESTION_POOL))
+            raise UnknownDocumentError(f"{self.name} has no document {doc_id!r}{suggestion}")
         return seq

@@ -1,4 +1,4 @@
-"""A collection somewhere else: the same documents, codes, order and model, without encoding anything."""
+"""Copy a collection to another location, with its documents, order, codes and model."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Callable
 from contextlib import closing
 
 from snuh.collection.backend import NewDocument, ensure_absent, module_of
-from snuh.urls import Address
+from snuh.urls import Location
 
 BATCH_DOCUMENTS = 1_000
-TIMEOUT = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 def copy_collection(
-    source: Address, target: Address, *, progress: Callable[[float], None] | None = None
+    source: Location, target: Location, *, progress: Callable[[float], None] | None = None
 ) -> int:
-    """Copy a collection to where none is yet, and return how many documents it has.
+    """Copy a collection to an unused location and return the number of documents.
 
-    The copy is of one state of the source, whatever others write meanwhile; from Milvus, which keeps no
-    former states, each document is as it was when it was read, with the code of just that text. The copy is
-    there once it is whole: a stop at any point leaves nothing at the target that could be taken for a
-    collection. Lists for fast searches are not copied.
+    Nothing is encoded again. The copy is a snapshot of the source; Milvus has no snapshots, so from there
+    each document is copied as it was when read, with the code of that text. The target becomes a collection
+    only once the copy is complete: an interrupted copy leaves none. The approximate index is not copied.
     """
-    with closing(module_of(source).open_backend(str(source), timeout=TIMEOUT)) as origin:
+    with closing(module_of(source).open_backend(str(source), timeout=TIMEOUT_SECONDS)) as origin:
         ensure_absent(target)
         with origin.reading() as state:
             count, done, last = origin.count(), 0, 0

@@ -1,4 +1,4 @@
-"""A model as bytes, for collections that keep it in a database; checked as a model folder is."""
+"""Models inside collections: fingerprints, and model folders as bytes for storage in a database."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from snuh.errors import InputError, ModelError
 from snuh.io import ENCODER_FILE, MODEL_FILES, VOCABULARY_FILE, dump_json, sha256
 from snuh.model import Model, load
 
-# Models that a collection takes, and what tells them apart.
-
-FINGERPRINT_LENGTH = 16
+FINGERPRINT_LENGTH = 16  # hexadecimal digits
 
 
 def check_takes_texts(model: Model) -> None:
-    """Raise InputError for a model that cannot encode documents."""
+    """Raise InputError unless a model encodes texts."""
     if model.features is None:
         raise InputError("a collection needs a model of texts, this one was trained on a matrix of features")
 
 
 def fingerprint_of(model: Model, folder: Path) -> str:
-    """Return what is equal for models that make equal codes; the model is saved in the folder."""
+    """Return the fingerprint of a model saved in a folder: equal for models that make equal codes."""
     digest = hashlib.sha256(dump_json(model.encoder.meta()).encode())
     for name in (ENCODER_FILE, VOCABULARY_FILE):
         digest.update(sha256(folder / name).encode())
@@ -32,7 +30,7 @@ def fingerprint_of(model: Model, folder: Path) -> str:
 
 
 def is_fingerprint(text: str) -> bool:
-    """Tell whether a text can be a fingerprint."""
+    """Tell whether a text has the form of a fingerprint."""
     return len(text) == FINGERPRINT_LENGTH and set(text) <= set("0123456789abcdef")
 
 
@@ -45,24 +43,24 @@ class ModelFiles:
 
 
 def files_of(model: Model) -> ModelFiles:
-    """Return the files that a model is saved as."""
-    with tempfile.TemporaryDirectory(prefix="snuh-model-") as place:
-        folder = Path(place) / "model"
+    """Return the files of a model's folder."""
+    with tempfile.TemporaryDirectory(prefix="snuh-model-") as temporary:
+        folder = Path(temporary) / "model"
         model.save(folder)
         content = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
         return ModelFiles(fingerprint_of(model, folder), content)
 
 
 def model_of(content: Mapping[str, bytes], *, where: str) -> Model:
-    """Return the model of these files; ModelError, naming `where`, if they are not as they were saved."""
-    with tempfile.TemporaryDirectory(prefix="snuh-model-") as place:
-        folder = Path(place) / "model"
+    """Load a model from its files; ModelError, naming the collection `where`, if they are damaged."""
+    with tempfile.TemporaryDirectory(prefix="snuh-model-") as temporary:
+        folder = Path(temporary) / "model"
         folder.mkdir()
         for name in MODEL_FILES & content.keys():
             (folder / name).write_bytes(content[name])
         try:
             model = load(folder)
-            model.word_embedding()  # read while the files are there
+            model.word_embedding()  # loaded lazily: read it while the files exist
         except ModelError as error:
             reason = str(error).replace(f"{folder}/", "").replace(str(folder), "the model")
             raise ModelError(f"{where} has lost its model: restore it from a copy ({reason})") from error

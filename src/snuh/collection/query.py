@@ -1,4 +1,4 @@
-"""From codes to hits: what a search does with a model and the backend that holds its codes."""
+"""Queries on a collection: their options, matching by code, and reranking."""
 
 from __future__ import annotations
 
@@ -15,50 +15,28 @@ from snuh.encoder import Encoder
 from snuh.errors import CollectionError, InputError, check_arguments, suggest
 from snuh.features import TfidfFeatures
 from snuh.filters import Filter, parse
+from snuh.filters.tree import ID, LABELS, SPLIT
 from snuh.model import Model
 from snuh.search import Hit
 
-# Ordering a shortlist better than Hamming distance alone can.
-
 Rerank = Literal["asymmetric", "cosine"]
-SHORTLISTS: dict[Rerank, int] = {"asymmetric": 1_000, "cosine": 200}  # documents looked at, unless told
-Row: TypeAlias = Any  # a CSR matrix of one row; scipy has no type stubs
+FeatureRows: TypeAlias = Any  # a CSR matrix; scipy has no type stubs
 
-
-def asymmetric_scores(encoder: Encoder, query: Row, codes: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Score codes by the query's real values: a bit that the query is unsure of counts little.
-
-    Each differing bit costs the query's margin to its threshold, so 0 is best.
-    """
-    margins = encoder.margins(query)[0]
-    differs = unpack(codes) != (margins > 0)
-    # A bit that no text can change has an infinite margin, and never differs.
-    weights = np.where(np.isfinite(margins), np.abs(margins), 0.0)
-    scores: NDArray[np.float64] = -(differs @ weights)
-    return scores
-
-
-def cosine_scores(features: TfidfFeatures, query: Row, texts: Sequence[str]) -> NDArray[np.float64]:
-    """Score texts by the cosine of their TF-IDF rows with the query's."""
-    scores: NDArray[np.float64] = (features.transform(texts) @ query.T).toarray()[:, 0].astype(np.float64)
-    return scores
-
-
-# How to search a collection: the options that a caller may give, checked.
-
-SPECIAL_FIELDS = ("id", "labels", "split")
-MAX_SUGGESTED, MAX_LISTED = 1_000, 20
+DEFAULT_SHORTLISTS: dict[Rerank, int] = {"asymmetric": 1_000, "cosine": 200}
+SPECIAL_FIELDS = (ID, LABELS, SPLIT)
+MAX_COMPARED_FIELDS, MAX_LISTED_FIELDS = 1_000, 20  # in the message about an unknown field
+SINGLE_THREAD_CHARACTERS = 100_000  # tokenizing less takes no longer than starting threads
 
 
 class SearchOptions(TypedDict, total=False):
-    """What `search`, `search_many` and `similar` take beside the query.
+    """The options of `search`, `search_many` and `similar`.
 
-    k: most documents to return, 10 by default.
+    k: maximum number of hits, 10 by default.
     where: a filter on metadata, such as `year >= 2020 and lang = "en"`.
-    radius: the most bits in which a hit may differ.
-    rerank: order the nearest by more than their distance: "asymmetric" weighs each bit by how sure the query
-        is of it, "cosine" compares the words themselves.
-    shortlist: how many of the nearest to reorder; 1,000 and 200 by default.
+    radius: maximum distance of a hit, in bits.
+    rerank: how to reorder the nearest documents: "asymmetric" weights each bit by the query's margin,
+        "cosine" compares TF-IDF vectors.
+    shortlist: number of nearest documents to rerank; 1,000 for "asymmetric" and 200 for "cosine" by default.
     approximate: use the index built by `Collection.build_index` instead of scanning all codes.
     """
 
@@ -71,68 +49,70 @@ class SearchOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """Checked options."""
+class ResolvedOptions:
+    """Validated search options with their defaults filled in."""
 
     k: int
     where: Filter | None
     radius: int | None
     rerank: Rerank | None
-    limit: int  # documents to find, of which k are returned
+    limit: int  # matches to find, of which the best k become hits
     approximate: bool
 
 
-def checked(options: SearchOptions) -> Search:
-    """Fill in what is not given; InputError for what cannot be."""
-    if not options.keys() <= SearchOptions.__annotations__.keys():  # to look at a signature takes its time
-        check_arguments(_defaults, options, what="a search")
-    return _defaults(**options)
+def resolve_options(options: SearchOptions) -> ResolvedOptions:
+    """Validate options and fill in defaults; InputError for invalid ones."""
+    # Inspecting a signature is slow, so it happens only to report an unknown option.
+    if not options.keys() <= SearchOptions.__annotations__.keys():
+        check_arguments(_resolve, options, what="a search")
+    return _resolve(**options)
 
 
-def _defaults(
+def _resolve(
     k: int = 10,
     where: str | Filter | None = None,
     radius: int | None = None,
     rerank: Rerank | None = None,
     shortlist: int | None = None,
     approximate: bool = False,
-) -> Search:
-    if not _is_whole(k) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, got {k}")
-    if radius is not None and (not _is_whole(radius) or radius < 0):
-        raise InputError(f"radius must be a whole number of at least 0, got {radius}")
-    if rerank is not None and rerank not in SHORTLISTS:
-        known = ", ".join(SHORTLISTS)
-        raise InputError(f'rerank must be one of {known}, got "{rerank}"{suggest(str(rerank), SHORTLISTS)}')
-    if shortlist is not None and (rerank is None or not _is_whole(shortlist) or shortlist < 1):
-        raise InputError(f"shortlist must be a whole number of at least 1, and needs rerank; got {shortlist}")
-    limit = k if rerank is None else max(k, shortlist or SHORTLISTS[rerank])
-    return Search(k, parse(where) if isinstance(where, str) else where, radius, rerank, limit, approximate)
+) -> ResolvedOptions:
+    if not _is_integer(k) or k < 1:
+        raise InputError(f"k must be an integer of at least 1, got {k}")
+    if radius is not None and (not _is_integer(radius) or radius < 0):
+        raise InputError(f"radius must be an integer of at least 0, got {radius}")
+    if rerank is not None and rerank not in DEFAULT_SHORTLISTS:
+        choices = ", ".join(DEFAULT_SHORTLISTS)
+        suggestion = suggest(str(rerank), DEFAULT_SHORTLISTS)
+        raise InputError(f'rerank must be one of {choices}, got "{rerank}"{suggestion}')
+    if shortlist is not None and (rerank is None or not _is_integer(shortlist) or shortlist < 1):
+        raise InputError(f"shortlist must be an integer of at least 1, and needs rerank; got {shortlist}")
+    condition = parse(where) if isinstance(where, str) else where
+    limit = k if rerank is None else max(k, shortlist or DEFAULT_SHORTLISTS[rerank])
+    return ResolvedOptions(k, condition, radius, rerank, limit, approximate)
 
 
-def check_fields(where: str | Filter, backend: Backend) -> Filter:
-    """Return the filter; InputError where no document has had one of its fields."""
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_filter(where: str | Filter, backend: Backend) -> Filter:
+    """Parse a filter; InputError if it uses a field that no document has had."""
     condition = parse(where) if isinstance(where, str) else where
     for name in dict.fromkeys(field.keys[0] for field in condition.walk()):
         if name not in SPECIAL_FIELDS and not backend.has_field(name):
-            known = [*SPECIAL_FIELDS, *backend.fields(limit=MAX_SUGGESTED)]
-            listed = ", ".join(known[:MAX_LISTED]) + (", ..." if len(known) > MAX_LISTED else "")
+            known = [*SPECIAL_FIELDS, *backend.fields(limit=MAX_COMPARED_FIELDS)]
+            listed = ", ".join(known[:MAX_LISTED_FIELDS]) + (
+                ", ..." if len(known) > MAX_LISTED_FIELDS else ""
+            )
             raise InputError(
                 f'no document has a field "{name}"{suggest(name, known)}: expected one of {listed}'
             )
     return condition
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-CHARACTERS_OF_A_THREAD = 100_000
-
-
 @dataclass(frozen=True, slots=True)
 class QueryEngine:
-    """A model and the codes that it made."""
+    """A model and the backend that holds its codes."""
 
     model: Model
     fingerprint: str
@@ -140,51 +120,72 @@ class QueryEngine:
 
     @property
     def features(self) -> TfidfFeatures:
-        """The features of the model, which is one of texts."""
+        """The features of the model."""
         if self.model.features is None:
-            raise CollectionError(f"{self.backend.name} has a model without words: restore it from a copy")
+            raise CollectionError(
+                f"{self.backend.name} has a model without a vocabulary: restore it from a copy"
+            )
         return self.model.features
 
-    def query_rows(self, texts: Sequence[str]) -> Any:  # a CSR matrix; scipy has no type stubs
-        """Return the feature rows of queries; few are read sooner than threads are started."""
-        is_little = sum(map(len, texts)) < CHARACTERS_OF_A_THREAD
-        return self.features.transform(texts, threads=1 if is_little else None)
+    def transform(self, texts: Sequence[str]) -> FeatureRows:
+        """Return the feature rows of queries."""
+        is_small = sum(map(len, texts)) < SINGLE_THREAD_CHARACTERS
+        return self.features.transform(texts, threads=1 if is_small else None)
 
-    def find(self, codes: NDArray[np.uint8], how: Search, *, limit: int) -> list[list[Match]]:
-        """Return the places of the `most` nearest documents of each code."""
-        if how.where is not None:
-            check_fields(how.where, self.backend)
+    def find(self, codes: NDArray[np.uint8], options: ResolvedOptions, *, limit: int) -> list[list[Match]]:
+        """Return the `limit` nearest matches of each code."""
+        if options.where is not None:
+            check_filter(options.where, self.backend)
         return self.backend.find(
-            codes, k=limit, radius=how.radius, where=how.where, approximate=how.approximate
+            codes, k=limit, radius=options.radius, where=options.where, approximate=options.approximate
         )
 
-    def plain_hits(self, found: Sequence[Sequence[Match]], *, k: int) -> list[list[Hit]]:
-        """Turn the places of many queries into hits, and read their documents all at once."""
-        documents = self.backend.documents_of({place.seq for places in found for place in places[:k]})
-        return [[Hit(place.distance, documents[place.seq]) for place in places[:k]] for places in found]
+    def load_hits(self, matches: Sequence[Sequence[Match]], *, k: int) -> list[list[Hit]]:
+        """Turn the first k matches of each query into hits, reading all documents at once."""
+        documents = self.backend.documents_of({match.seq for query in matches for match in query[:k]})
+        return [[Hit(match.distance, documents[match.seq]) for match in query[:k]] for query in matches]
 
-    def hits(self, places: Sequence[Match], query: Any, how: Search) -> list[Hit]:
-        """Turn places into hits; with a reranking in the order of their scores for the query's row."""
-        if how.rerank is None:
-            return self.plain_hits([places], k=how.k)[0]
-        if not places:
+    def rank_hits(self, matches: Sequence[Match], query: FeatureRows, options: ResolvedOptions) -> list[Hit]:
+        """Turn the matches of one query into hits, reranked by their scores if the options say so."""
+        if options.rerank is None:
+            return self.load_hits([matches], k=options.k)[0]
+        if not matches:
             return []
-        seqs = np.array([place.seq for place in places])
-        if how.rerank == "asymmetric":
+        seqs = np.array([match.seq for match in matches])
+        if options.rerank == "asymmetric":
             rows = self.backend.codes_of(seqs.tolist())
             codes = rows.codes[np.searchsorted(rows.seqs, seqs)]
             scores = asymmetric_scores(self.model.encoder, query, codes)
-            order = _best_first(scores)[: how.k]
+            order = _best_first(scores)[: options.k]
             documents = self.backend.documents_of(seqs[order])
         else:
             documents = self.backend.documents_of(seqs)
             scores = cosine_scores(self.features, query, [documents[seq].text for seq in seqs.tolist()])
-            order = _best_first(scores)[: how.k]
+            order = _best_first(scores)[: options.k]
         return [
-            Hit(places[number].distance, documents[places[number].seq], float(scores[number]))
-            for number in order.tolist()
+            Hit(matches[index].distance, documents[matches[index].seq], float(scores[index]))
+            for index in order.tolist()
         ]
 
 
+def asymmetric_scores(encoder: Encoder, query: FeatureRows, codes: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Score codes against the query's real values: each differing bit costs the query's margin.
+
+    The margin is the distance of the real value from the bit's threshold. Scores are at most 0.
+    """
+    margins = encoder.margins(query)[0]
+    differs = unpack(codes) != (margins > 0)
+    # A constant bit has an infinite margin, and never differs.
+    weights = np.where(np.isfinite(margins), np.abs(margins), 0.0)
+    scores: NDArray[np.float64] = -(differs @ weights)
+    return scores
+
+
+def cosine_scores(features: TfidfFeatures, query: FeatureRows, texts: Sequence[str]) -> NDArray[np.float64]:
+    """Score texts by the cosine similarity of their TF-IDF vectors with the query's."""
+    scores: NDArray[np.float64] = (features.transform(texts) @ query.T).toarray()[:, 0].astype(np.float64)
+    return scores
+
+
 def _best_first(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.argsort(-scores, kind="stable")  # stable: equal scores stay in the order of distance
+    return np.argsort(-scores, kind="stable")  # equal scores stay ordered by distance

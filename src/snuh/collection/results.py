@@ -1,4 +1,4 @@
-"""What a collection answers with."""
+"""The result types of collections, and their JSON forms."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from numpy.typing import NDArray
 
 from snuh.corpus import Document
 from snuh.metrics import CodeHealth
+from snuh.search import Hit
+
+# Thresholds of `hints`
+MIN_HEALTH_DOCUMENTS = 100  # fewer codes say nothing about a model
+MAX_BUCKET_FRACTION = 0.1  # of documents with the same code
+MIN_DISTINCT_FRACTION = 0.5
+MIN_SEARCHABLE_FRACTION = 0.9
+MIN_BALANCE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What happened to the documents that were added."""
+    """Counts of added documents."""
 
     inserted: int
     replaced: int
-    without_code: int  # of both, how many hold no word that the model knows: searches do not find them
+    without_code: int  # of both: documents without a known word, which searches do not find
 
     def __add__(self, other: Added) -> Added:
         return Added(
@@ -30,8 +38,16 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeRows:
+    """Codes with the seqs of their documents, ordered by seq."""
+
+    seqs: NDArray[np.int64]  # (documents,)
+    codes: NDArray[np.uint8]  # (documents, bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
-    """Some documents of a collection in the order of insertion, and their codes."""
+    """Documents of a collection in order of insertion, with their codes."""
 
     documents: list[Document]
     codes: NDArray[np.uint8]  # (documents, bytes)
@@ -39,126 +55,120 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """The index that approximate searches use, and its measured recall."""
+    """The index of approximate searches and its measured recall."""
 
-    settings: Mapping[str, int]  # by name; see the page of the backend
-    words: str  # the same for people: "3 of 40 lists are read"
-    k: int  # for which the recall was measured
-    recall: float  # share of the exact answer found
-    documents: int  # there were then
+    settings: Mapping[str, int]  # by name; documented for each backend
+    description: str  # the same for people: "3 of 40 lists are scanned"
+    k: int  # at which the recall was measured
+    recall: float  # fraction of the exact results found
+    documents: int  # when it was measured
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a collection is."""
+    """The description of a collection."""
 
-    address: str  # without any secret
+    name: str  # its location, with secrets redacted
     documents: int
     searchable: int  # documents with a code
     bits: int
     method: str
     model: str  # fingerprint
-    fields: tuple[str, ...]  # names that metadata have had
+    fields: tuple[str, ...]  # metadata fields of all documents so far
     store_bytes: int
-    code_bytes: int  # of what only searches need
+    code_bytes: int  # of data that only searches need
     index: IndexInfo | None
-    health: CodeHealth | None  # of a sample of the codes; None where there are none
+    health: CodeHealth | None  # of a sample of the codes; None if there are none
 
     @property
     def bytes_per_document(self) -> float:
-        """Bytes on disk for each document, its text included."""
+        """Bytes on disk per document, including its text."""
         return (self.store_bytes + self.code_bytes) / max(1, self.documents)
 
 
-# Codes as rows of an array.
-
-
-@dataclass(frozen=True, slots=True)
-class CodeRows:
-    """Codes with the seq of their documents, by seq."""
-
-    seqs: NDArray[np.int64]  # (documents,)
-    codes: NDArray[np.uint8]  # (documents, bytes)
-
-
-# What a collection is as plain values, and what is bad about its codes in words.
-
-MIN_DOCUMENTS_TO_JUDGE = 100  # documents; the codes of a handful have nothing to tell
-BIG_BUCKET, FEW_DISTINCT, FEW_SEARCHABLE, LOPSIDED = 0.1, 0.5, 0.9, 0.2
-
-
-def hints(found: Info) -> list[str]:
-    """Return what is bad about the codes, a sentence each."""
-    health = found.health
-    if health is None or health.documents < MIN_DOCUMENTS_TO_JUDGE:
+def hints(info: Info) -> list[str]:
+    """Return a sentence for each problem with the codes."""
+    health = info.health
+    if health is None or health.documents < MIN_HEALTH_DOCUMENTS:
         return []
-    again = 'learn from these documents with "snuh fit", and take that model with "snuh rehash"'
-    said = []
-    if found.searchable < FEW_SEARCHABLE * found.documents:
-        hidden = found.documents - found.searchable
-        said.append(
-            f"{hidden:,} of {found.documents:,} documents hold no word that the model knows, "
-            f"and searches do not find them: {again}"
+    retrain = 'train a model on these documents with "snuh fit", then switch to it with "snuh rehash"'
+    more_bits = 'look for duplicates with "snuh dedup", or use more bits'
+    problems = []
+    if info.searchable < MIN_SEARCHABLE_FRACTION * info.documents:
+        hidden = info.documents - info.searchable
+        problems.append(
+            f"{hidden:,} of {info.documents:,} documents contain no word that the model knows, "
+            f"so searches do not find them: {retrain}"
         )
     if health.constant_bits:
-        said.append(
-            f"{health.constant_bits} of {health.bits} bits are the same for all documents: "
-            f"they tell nothing apart; {again}"
+        problems.append(
+            f"{health.constant_bits} of {health.bits} bits are the same for all documents "
+            f"and carry no information: {retrain}"
         )
-    if health.largest_bucket_fraction > BIG_BUCKET:
-        said.append(
+    if health.largest_bucket_fraction > MAX_BUCKET_FRACTION:
+        problems.append(
             f"{health.largest_bucket_fraction:.0%} of the documents share one code, "
-            'and searches cannot tell them apart: look for copies with "snuh dedup", or take more bits'
+            f"so searches cannot tell them apart: {more_bits}"
         )
-    elif health.distinct_codes < FEW_DISTINCT * health.documents:
-        share = health.distinct_codes / health.documents
-        said.append(
-            f"there are only {share:.0%} as many codes as documents: "
-            'look for copies with "snuh dedup", or take more bits'
+    elif health.distinct_codes < MIN_DISTINCT_FRACTION * health.documents:
+        distinct = health.distinct_codes / health.documents
+        problems.append(f"there are only {distinct:.0%} as many codes as documents: {more_bits}")
+    if mean_balance(info) < MIN_BALANCE:
+        problems.append(
+            f"most bits are nearly the same for all documents and carry little information: {retrain}"
         )
-    if mean_balance(found) < LOPSIDED:
-        said.append(f"most bits are nearly the same for all documents, and tell little apart: {again}")
-    return said
+    return problems
 
 
-def mean_balance(found: Info) -> float:
-    """Return the mean share of the rarer value of a bit: 0.5 is best."""
-    shares = found.health.ones_fraction if found.health is not None else (0.5,)
-    return sum(min(share, 1 - share) for share in shares) / len(shares)
+def mean_balance(info: Info) -> float:
+    """Return the mean fraction of the rarer value of a bit; 0.5 is best."""
+    fractions = info.health.ones_fraction if info.health is not None else (0.5,)
+    return sum(min(fraction, 1 - fraction) for fraction in fractions) / len(fractions)
 
 
-def info_to_json(found: Info, training: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain values for JSON; `training` is what the model says of its own."""
-    health = None
-    if found.health is not None:
-        health = asdict(found.health) | {"alive": found.health.alive, "mean_balance": mean_balance(found)}
+def document_to_json(document: Document) -> dict[str, Any]:
+    """Convert to JSON values."""
     return {
-        "collection": found.address,
-        "documents": found.documents,
-        "searchable": found.searchable,
-        "bytes_per_document": found.bytes_per_document,
-        "scanned_bytes_per_document": found.bits // 8,
-        "store_bytes": found.store_bytes,
-        "code_bytes": found.code_bytes,
+        "id": document.id,
+        "text": document.text,
+        "labels": list(document.labels),
+        "split": document.split,
+        "metadata": document.metadata,
+    }
+
+
+def hit_to_json(hit: Hit) -> dict[str, Any]:
+    """Convert to JSON values: those of the document, with the distance and the score."""
+    return {"distance": hit.distance, "score": hit.score, **document_to_json(hit.document)}
+
+
+def info_to_json(info: Info, training: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert to JSON values; `training` is the training summary of the model."""
+    health = None
+    if info.health is not None:
+        health = asdict(info.health) | {"alive": info.health.alive, "mean_balance": mean_balance(info)}
+    return {
+        "collection": info.name,
+        "documents": info.documents,
+        "searchable": info.searchable,
+        "bytes_per_document": info.bytes_per_document,
+        "scanned_bytes_per_document": info.bits // 8,
+        "store_bytes": info.store_bytes,
+        "code_bytes": info.code_bytes,
         "model": {
-            "method": found.method,
-            "bits": found.bits,
-            "fingerprint": found.model,
+            "method": info.method,
+            "bits": info.bits,
+            "fingerprint": info.model,
             "source": training.get("source"),
             "documents": training.get("documents"),
         },
-        "fields": list(found.fields),
-        "index": None if found.index is None else index_to_json(found.index),
+        "fields": list(info.fields),
+        "index": None if info.index is None else index_to_json(info.index),
         "health": health,
-        "hints": hints(found),
+        "hints": hints(info),
     }
 
 
-def index_to_json(approximate: IndexInfo) -> dict[str, Any]:
-    """Return plain values for JSON."""
-    return {
-        **approximate.settings,
-        "k": approximate.k,
-        "recall": approximate.recall,
-        "documents": approximate.documents,
-    }
+def index_to_json(index: IndexInfo) -> dict[str, Any]:
+    """Convert to JSON values."""
+    return {**index.settings, "k": index.k, "recall": index.recall, "documents": index.documents}

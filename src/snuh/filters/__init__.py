@@ -1,4 +1,4 @@
-"""A small language that chooses documents by their metadata: `year >= 2020 and lang in ("de", "fr")`."""
+"""A small language to filter documents by metadata: `year >= 2020 and lang in ("de", "fr")`."""
 
 from snuh.filters.lexer import FilterError
 from snuh.filters.matching import matches

@@ -1,6 +1,6 @@
-"""Whether a document meets a filter, worked out in Python; `sql` says the same to SQLite.
+"""Evaluation of filters in Python; `snuh.filters.sql` is the equivalent for SQLite.
 
-Every condition is either true or false: what is asked of a missing field is false, and `not` turns it round.
+Logic is two-valued: a condition on a missing field is false, and `not` of it is true.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ORDERS: dict[str, Callable[[str | float, str | float], bool]] = {
 
 
 def matches(filter_: Filter, record: Mapping[str, object]) -> bool:
-    """Tell whether a record meets the filter.
+    """Tell whether a record matches a filter.
 
-    The record holds the document's `id`, `split` and `labels` beside its metadata, all of them JSON values.
+    The record has the document's `id`, `split` and `labels` and its metadata, all of them JSON values.
     """
     match filter_:
         case And(parts):
@@ -33,58 +33,58 @@ def matches(filter_: Filter, record: Mapping[str, object]) -> bool:
         case Not(part):
             return not matches(part, record)
         case IsNull(field):
-            return _find(record, field) is None
+            return _value_of(record, field) is None
         case In(field, values):
-            found = _find(record, field)
-            return any(_equals(found, value) for value in values)
+            actual = _value_of(record, field)
+            return any(_equals(actual, value) for value in values)
         case Contains(field, value):
-            found = _find(record, field)
-            return isinstance(found, list | tuple) and any(_equals(item, value) for item in found)
+            actual = _value_of(record, field)
+            return isinstance(actual, list | tuple) and any(_equals(item, value) for item in actual)
         case Comparison(field, "=", value):
-            return _equals(_find(record, field), value)
+            return _equals(_value_of(record, field), value)
         case Comparison(field, order, value):
-            return _is_ordered(_find(record, field), order, value)
+            return _compare(_value_of(record, field), order, value)
     raise TypeError(f"expected a filter made by parse, got {filter_!r}")
 
 
-def _find(record: Mapping[str, object], field: Field) -> object:
-    """Return the value of a field; None where it is missing or null, and for no labels at all."""
-    found: object = record
+def _value_of(record: Mapping[str, object], field: Field) -> object:
+    """Return the value of a field; None if it is missing or null, and for empty labels."""
+    value: object = record
     for key in field.keys:
-        if not isinstance(found, Mapping):
+        if not isinstance(value, Mapping):
             return None
-        found = found.get(key)
-    # JSON has no infinity and no NaN: they are written as null.
-    if isinstance(found, float) and not math.isfinite(found):
+        value = value.get(key)
+    # JSON has no infinity and no NaN: they are stored as null.
+    if isinstance(value, float) and not math.isfinite(value):
         return None
-    return None if field.keys == (LABELS,) and not found else found
+    return None if field.keys == (LABELS,) and not value else value
 
 
-def _equals(found: object, value: Value | None) -> bool:
-    if found is None or value is None:
-        return found is value
-    if isinstance(found, bool) or isinstance(value, bool):
-        return found is value
-    if isinstance(found, str) or isinstance(value, str):
-        return found == value
-    return isinstance(found, int | float) and _number(found) == value
+def _equals(actual: object, value: Value | None) -> bool:
+    if actual is None or value is None:
+        return actual is value
+    if isinstance(actual, bool) or isinstance(value, bool):
+        return actual is value
+    if isinstance(actual, str) or isinstance(value, str):
+        return actual == value
+    return isinstance(actual, int | float) and _round_large(actual) == value
 
 
-def _is_ordered(found: object, order: str, value: Value) -> bool:
-    if isinstance(found, bool):
+def _compare(actual: object, order: str, value: Value) -> bool:
+    if isinstance(actual, bool):
         return False
-    if isinstance(found, str) and isinstance(value, str):
-        return ORDERS[order](found, value)
-    if isinstance(found, int | float) and isinstance(value, int | float):
-        return ORDERS[order](_number(found), value)
+    if isinstance(actual, str) and isinstance(value, str):
+        return ORDERS[order](actual, value)
+    if isinstance(actual, int | float) and isinstance(value, int | float):
+        return ORDERS[order](_round_large(actual), value)
     return False
 
 
-def _number(found: int | float) -> int | float:
-    """Read a whole number of more than 64 bits as a float, as SQLite does."""
-    if isinstance(found, float) or found in INT64_RANGE:
-        return found
+def _round_large(number: int | float) -> int | float:
+    """Round an integer of more than 64 bits to a float, as SQLite does."""
+    if isinstance(number, float) or number in INT64_RANGE:
+        return number
     try:
-        return float(found)
+        return float(number)
     except OverflowError:
-        return math.inf if found > 0 else -math.inf
+        return math.inf if number > 0 else -math.inf

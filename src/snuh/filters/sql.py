@@ -1,7 +1,7 @@
-"""The same filter for SQLite: a condition on the columns of a document, with everything of the user's bound.
+"""Translation of filters to SQLite expressions; all names and values of a filter are bound parameters.
 
-The columns of JSON hold text as `snuh.io.dump_json` writes it, names and strings without needless
-escapes. One thing is beyond SQLite before 3.45: it reads a string only as far as its first NUL.
+JSON columns must be written by `snuh.io.dump_json`, without needless escapes. SQLite before 3.45 reads
+strings in JSON only up to their first NUL.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from snuh.filters.tree import (
     SPLIT,
     And,
     Comparison,
+    Compound,
     Contains,
     Field,
     Filter,
     In,
     IsNull,
-    Joined,
     Not,
     Or,
     Value,
@@ -32,9 +32,9 @@ Parameter: TypeAlias = str | int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlColumns:
-    """Where the parts of a document are; these names go into the SQL as they are, so never take a user's.
+    """The columns of a document. They are inserted into the SQL unescaped, so never use a user's input.
 
-    `id` and `split` are columns of text; `labels` is a JSON list of strings, `metadata` a JSON object.
+    `id` and `split` are text columns; `labels` is a JSON list of strings, `metadata` a JSON object.
     """
 
     id: str = "id"
@@ -44,7 +44,7 @@ class SqlColumns:
 
 
 def to_sql(filter_: Filter, *, columns: SqlColumns) -> tuple[str, list[Parameter]]:
-    """Return an expression that is true for the matching rows, false or null for others, and its parameters.
+    """Return an expression that is true for matching rows and false or null for others, and its parameters.
 
     Example:
         >>> to_sql(parse('split = "test"'), columns=SqlColumns(split="d.split"))
@@ -56,7 +56,7 @@ def to_sql(filter_: Filter, *, columns: SqlColumns) -> tuple[str, list[Parameter
 
 @dataclass
 class _Writer:
-    """Writes an expression from left to right, and keeps the parameters in the order of their marks."""
+    """Writes an expression from left to right, collecting parameters in the order of their placeholders."""
 
     columns: SqlColumns
     parameters: list[Parameter] = field(default_factory=list)
@@ -64,11 +64,11 @@ class _Writer:
     def write(self, filter_: Filter) -> str:
         match filter_:
             case And(parts):
-                return " AND ".join(self.part(part, in_brackets=Joined) for part in parts)
+                return " AND ".join(self.part(part, parenthesize=Compound) for part in parts)
             case Or(parts):
-                return " OR ".join(self.part(part, in_brackets=Or) for part in parts)
+                return " OR ".join(self.part(part, parenthesize=Or) for part in parts)
             case Not(part):
-                # Null counts as false here, which a plain NOT would leave null.
+                # NOT would turn null into null; a condition that is null counts as false.
                 return f"({self.write(part)}) IS NOT TRUE"
             case IsNull(name):
                 return self.is_null(name)
@@ -82,8 +82,8 @@ class _Writer:
                 return self.contains(name, value)
         raise TypeError(f"expected a filter made by parse, got {filter_!r}")
 
-    def part(self, part: Filter, *, in_brackets: type[Filter]) -> str:
-        return f"({self.write(part)})" if isinstance(part, in_brackets) else self.write(part)
+    def part(self, part: Filter, *, parenthesize: type[Filter]) -> str:
+        return f"({self.write(part)})" if isinstance(part, parenthesize) else self.write(part)
 
     def is_null(self, name: Field) -> str:
         if name.keys == (LABELS,):
@@ -91,24 +91,24 @@ class _Writer:
         return f"{self.value_of(name)} IS NULL"
 
     def one_of(self, name: Field, values: Iterable[Value | None]) -> str:
-        """Write a condition for each type of value: SQLite takes true for 1, and a list for its text."""
+        """Write a condition per type of value: to SQLite true equals 1, and a list equals its JSON text."""
         groups: dict[str, list[Value]] = {}
-        is_null_wanted = False
+        includes_null = False
         for value in values:
             if value is None:
-                is_null_wanted = True
+                includes_null = True
             else:
                 groups.setdefault(_types(value), []).append(value)
-        found = [self.one_of_type(name, types, group) for types, group in groups.items()]
-        if is_null_wanted:
-            found.append(self.is_null(name))
-        return f"({' OR '.join(found)})" if len(found) > 1 else found[0]
+        conditions = [self.one_of_type(name, types, group) for types, group in groups.items()]
+        if includes_null:
+            conditions.append(self.is_null(name))
+        return f"({' OR '.join(conditions)})" if len(conditions) > 1 else conditions[0]
 
     def one_of_type(self, name: Field, types: str, values: list[Value]) -> str:
         if isinstance(values[0], bool):
             return f"{self.type_of(name)} IN {types}"
-        marks = f"{self.value_of(name)} IN ({', '.join(self.bind(value) for value in values)})"
-        return self.typed(marks, name, types)
+        condition = f"{self.value_of(name)} IN ({', '.join(self.bind(value) for value in values)})"
+        return self.typed(condition, name, types)
 
     def ordered(self, name: Field, order: str, value: Value) -> str:
         return self.typed(f"{self.value_of(name)} {order} {self.bind(value)}", name, _types(value))
@@ -119,12 +119,12 @@ class _Writer:
         else:
             is_list = f"{self.type_of(name)} = 'array' AND "
             items = f"json_each({self.columns.metadata}, {self.bind_path(name)})"
-        # `atom` is null for lists and objects, so they are never taken for a string.
-        wanted = "" if isinstance(value, bool) else f"atom = {self.bind(value)} AND "
-        return f"({is_list}EXISTS (SELECT 1 FROM {items} WHERE {wanted}type IN {_types(value)}))"
+        # `atom` is null for lists and objects, so they never equal a string.
+        equals = "" if isinstance(value, bool) else f"atom = {self.bind(value)} AND "
+        return f"({is_list}EXISTS (SELECT 1 FROM {items} WHERE {equals}type IN {_types(value)}))"
 
     def typed(self, condition: str, name: Field, types: str) -> str:
-        """Add that the field has one of the types; second, as few rows get so far."""
+        """Require one of the types; second, because most rows already fail the first condition."""
         if name.keys in ((ID,), (SPLIT,)):
             return condition
         return f"({condition} AND {self.type_of(name)} IN {types})"
@@ -140,13 +140,13 @@ class _Writer:
         return f"json_type({self.columns.metadata}, {self.bind_path(name)})"
 
     def bind_path(self, name: Field) -> str:
-        # No name with a double quote or a backslash in it comes through the parser.
+        # The parser refuses names with a double quote or a backslash.
         return self.bind("$" + "".join(f'."{key}"' for key in name.keys))
 
     def bind(self, value: Value) -> str:
         if isinstance(value, float):
-            # SQLite shall read the digits itself: with large exponents it is not always as exact as Python,
-            # and a number of the filter must be rounded like the same number in the JSON.
+            # SQLite parses large exponents less exactly than Python. Parsing the filter's number itself,
+            # it rounds it like the same number in JSON.
             self.parameters.append(repr(value))
             return "CAST(? AS REAL)"
         self.parameters.append(value)
@@ -154,7 +154,7 @@ class _Writer:
 
 
 def _types(value: Value) -> str:
-    """Return what `json_type` may say of a field that equals the value."""
+    """Return the possible `json_type`s of a field that equals the value."""
     if isinstance(value, bool):
         return "('true')" if value else "('false')"
     return "('text')" if isinstance(value, str) else "('integer', 'real')"

@@ -1,6 +1,6 @@
-"""What a filter says, as a tree; `str` writes it in the language again, so that it reads back as equal.
+"""The syntax tree of filters; `str` of a node is a filter that parses to an equal node.
 
-There is no node for what is only the opposite of another: `a != 1` is `Not(Comparison(a, "=", 1))`.
+Negated operators have no node of their own: `a != 1` is `Not(Comparison(a, "=", 1))`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Literal, TypeAlias
 Value: TypeAlias = str | int | float | bool
 Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
 
-# Words of the language; a field of that name is written in backticks.
+# A field with one of these names is written in backticks.
 KEYWORDS = frozenset({"and", "or", "not", "in", "is", "contains", "null", "true", "false"})
+# The fields that every document has.
+ID, SPLIT, LABELS, TEXT = "id", "split", "labels", "text"
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The keys that lead to a value: one for each object to step into."""
+    """A path of keys into nested objects."""
 
     keys: tuple[str, ...]
 
@@ -28,12 +30,12 @@ class Field:
 
 
 class Filter(ABC):
-    """A condition that a document meets or not."""
+    """A condition that a document matches or not."""
 
     __slots__ = ()
 
     def fields(self) -> tuple[str, ...]:
-        """Return the names of the fields that the filter looks at, each once, in order of appearance."""
+        """Return the names of the fields in the filter, each once, in order of appearance."""
         return tuple(dict.fromkeys(str(field) for field in self.walk()))
 
     @abstractmethod
@@ -54,7 +56,7 @@ class Condition(Filter):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Condition):
-    """The field stands in this relation to the value, and both are of one type."""
+    """The field compares like this with the value, and both have the same type."""
 
     operator: Operator
     value: Value
@@ -65,7 +67,7 @@ class Comparison(Condition):
 
 @dataclass(frozen=True, slots=True)
 class In(Condition):
-    """The field equals one of the values; None among them stands for null."""
+    """The field equals one of the values; None stands for null."""
 
     values: tuple[Value | None, ...]
 
@@ -93,7 +95,7 @@ class Contains(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Not(Filter):
-    """The part does not hold."""
+    """The part is false."""
 
     part: Filter
 
@@ -113,8 +115,8 @@ class Not(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class Joined(Filter):
-    """Two or more parts."""
+class Compound(Filter):
+    """Two or more parts joined by `and` or `or`."""
 
     parts: tuple[Filter, ...]
 
@@ -125,16 +127,16 @@ class Joined(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class And(Joined):
-    """All parts hold."""
+class And(Compound):
+    """All parts are true."""
 
     def __str__(self) -> str:
-        return " and ".join(f"({part})" if isinstance(part, Joined) else str(part) for part in self.parts)
+        return " and ".join(f"({part})" if isinstance(part, Compound) else str(part) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Joined):
-    """At least one part holds."""
+class Or(Compound):
+    """At least one part is true."""
 
     def __str__(self) -> str:
         return " or ".join(f"({part})" if isinstance(part, Or) else str(part) for part in self.parts)
@@ -156,34 +158,30 @@ def _value_text(value: Value | None) -> str:
     return repr(value)
 
 
-# The fields that every document has, and what can be asked of them.
-#
-# A question about one of them that no document could answer with yes is refused, not answered with no.
-
-ID, SPLIT, LABELS, TEXT = "id", "split", "labels", "text"
+# A condition that no document could match is refused rather than evaluated to false.
 
 
 def field_problem(field: Field) -> str:
-    """Say why no filter can use this field, or return ''."""
+    """Return the reason why a filter cannot use this field, or ''."""
     name = field.keys[0]
     if name == TEXT:
         return "the text of a document cannot be filtered on: search for it, or filter on other fields"
     if name in (ID, SPLIT, LABELS) and len(field.keys) > 1:
-        return f'"{name}" has no fields inside: expected only {name}'
+        return f'"{name}" is not an object: expected {name} without a dot'
     return ""
 
 
 def operator_problem(field: Field, operator: str) -> str:
-    """Say why this operator cannot be used on this field, or return ''."""
+    """Return the reason why this operator cannot be used on this field, or ''."""
     if field.keys[0] == LABELS and operator not in ("contains", "is"):
         return '"labels" is a list: expected contains or is, as in labels contains "x"'
     if field.keys[0] in (ID, SPLIT) and operator == "contains":
-        return f'"{field}" is one string and no list: expected = or in'
+        return f'"{field}" is a string, not a list: expected = or in'
     return ""
 
 
 def value_problem(field: Field, value: object) -> str:
-    """Say what is expected in the place of a value that this field can never hold, or return ''."""
+    """Return what is expected instead of a value that this field can never have, or ''."""
     if field.keys[0] in (ID, SPLIT, LABELS) and not isinstance(value, str):
         return f'a string in quotes for "{field}"'
     return ""

@@ -147,7 +147,7 @@ def _described(collection: Collection, one: Duplicate) -> dict[str, Any]:
 def build_index(collection: Collection, **options: Any) -> dict[str, Any]:
     """Prepare fast searches, as `snuh index` does."""
     made = collection.build_index(**options)
-    return {**index_to_json(made), "words": made.words}
+    return {**index_to_json(made), "description": made.description}
 
 
 KINDS: dict[str, Callable[..., dict[str, Any]]] = {

@@ -146,7 +146,7 @@ class Jobs:
                     **os.environ,
                     "OMP_NUM_THREADS": "1",
                     "NUMBA_NUM_THREADS": "1",
-                    ADDRESS: str(collection.address),
+                    ADDRESS: str(collection.location),
                 },
             )
         return _Running(collection, process, log, time.monotonic())
@@ -158,7 +158,7 @@ def _failure(running: _Running, seconds: int) -> Refusal:
         return unavailable(f"it could not be made within {seconds:,} seconds")
     said = running.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     reason = (
-        said[-1].replace(running.collection.name, short_name(running.collection.address))
+        said[-1].replace(running.collection.name, short_name(running.collection.location))
         if said
         else "it was stopped"
     )

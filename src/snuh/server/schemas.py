@@ -356,7 +356,7 @@ class ListsAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
     state: Literal["ready"]
     current: bool
-    words: str
+    description: str
     k: int
     recall: float
     documents: int

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from snuh.collection import Collection
+from snuh.collection.results import hit_to_json
 from snuh.errors import SnuhError
 from snuh.explain import Explanation, WordContribution, explain, marked
 from snuh.model import Model
@@ -183,17 +184,11 @@ def hits_to_json(hits: Sequence[Hit], characters: int | None, *, max_bytes: int)
 
 
 def _hit_to_json(hit: Hit, characters: int | None) -> Json:
-    document = hit.document
-    text = document.text
+    text = hit.document.text
     return {
-        "id": document.id,
-        "distance": hit.distance,
-        "score": hit.score,
+        **hit_to_json(hit),
         "text": text if characters is None else text[:characters],
         "length": len(text),
-        "labels": document.labels,
-        "split": document.split,
-        "metadata": document.metadata,
     }
 
 

@@ -1,1 +1,1 @@
-"""Collections in a folder: documents in SQLite, codes in a file that searches scan."""
+"""Collections in a folder: documents in SQLite, codes in a memory-mapped file."""

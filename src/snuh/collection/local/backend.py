@@ -1,4 +1,4 @@
-"""A collection in a folder: the store, and the table of codes that is kept up with it."""
+"""The backend of collections in a folder: a SQLite store, and a code table derived from it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from snuh.collection.backend import Backend, Match, NewDocument, Put, evenly_spa
 from snuh.collection.local.code_table import CODES_FILE, CodeTable
 from snuh.collection.local.folder import (
     check_collection,
+    creating_folder,
     drop_other_models,
     ensure_folder_absent,
-    keep_model,
     load_model,
-    making_folder,
+    save_model,
 )
-from snuh.collection.local.store import STORE_FILE, State, Store, Write
+from snuh.collection.local.store import STORE_FILE, LocalState, LocalWrite, Store
 from snuh.collection.results import Added, CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
@@ -30,112 +30,127 @@ from snuh.filters import Filter
 from snuh.io import is_collection_folder
 from snuh.model import Model
 
-# Codes of another model for all documents, made beside those in use.
-
-BATCH_DOCUMENTS = 5_000
-
-
-def rehash(
-    folder: Path, store: Store, model: Model, *, progress: Callable[[float], None] | None = None
-) -> None:
-    """Encode every document with `model`, then let these codes take the place of the old ones, all at once.
-
-    Others may search and write meanwhile. A stop at any point leaves the old codes in use.
-    """
-    # In one write: nobody can begin to use a model that is dropped here, or drop the one that is kept.
-    with store.writing() as write:
-        fingerprint = keep_model(folder, model)
-        drop_other_models(folder, {write.state.model, fingerprint})
-        token = write.start_next_codes()
-        start, end = write.number, write.state.next_seq
-    started = store.token_of(start)
-    last = 0
-    while batch := store.documents(after=last, limit=BATCH_DOCUMENTS):
-        with store.writing() as write:
-            _check_turn(write, token)
-            _put(write, batch, model)
-        last = batch[-1][0]
-        if progress is not None:
-            progress(min(1.0, last / max(1, end - 1)))
-    with store.writing() as write:
-        _check_turn(write, token)
-        if not store.remembers(start, started):
-            raise CollectionError(f"{folder}: too much was written meanwhile; the old codes stay in use")
-        # What others wrote meanwhile is encoded here, where nobody else can write.
-        changed = store.changed_since(start)
-        changed = changed[changed <= last]
-        for first in range(0, len(changed), BATCH_DOCUMENTS):
-            documents = store.documents_of(changed[first : first + BATCH_DOCUMENTS])
-            _put(write, sorted(documents.items(), key=lambda item: item[0]), model)
-        while batch := store.documents(after=last, limit=BATCH_DOCUMENTS):
-            _put(write, batch, model)
-            last = batch[-1][0]
-        try:
-            load_model(folder, fingerprint)
-        except ModelError as error:
-            raise CollectionError(
-                f"{folder}: the new model was removed meanwhile; the old codes stay in use"
-            ) from error
-        write.switch(model=fingerprint, bits=model.bits)
-
-
-def _put(write: Write, batch: Sequence[tuple[int, Document]], model: Model) -> None:
-    seqs = iter([seq for seq, _ in batch])
-    for part in encode_documents(model, [document for _, document in batch]):
-        codes = part.packed()
-        write.put_next_codes([next(seqs) for _ in codes], codes)
-
-
-def _check_turn(write: Write, token: str) -> None:
-    if write.state.rehash != token:
-        raise CollectionError("another rehash of this collection has started: this one stops")
-
+BATCH_DOCUMENTS = 5_000  # of a rehash
 
 logger = logging.getLogger(__name__)
 
 
+# The functions of `snuh.collection.backend.BackendModule`
+
+
+def open_backend(location: str, *, timeout: float) -> Backend:
+    """Open the folder of a collection."""
+    check_collection(Path(location))
+    return LocalBackend(Path(location), timeout=timeout)
+
+
+@contextmanager
+def creating(location: str, model: Model) -> Iterator[Put]:
+    """Create a collection in a folder that is absent or empty."""
+    with creating_folder(Path(location), model) as folder, closing(Store(folder)) as store:
+
+        def put(new: Sequence[NewDocument]) -> Added:
+            with store.writing() as write:
+                return write.put(new)
+
+        yield put
+
+
+def ensure_absent(location: str) -> None:
+    """Raise InputError unless the folder is absent or empty."""
+    ensure_folder_absent(Path(location))
+
+
+def is_collection(location: str) -> bool:
+    """Tell whether a folder has the manifest of a collection."""
+    return is_collection_folder(Path(location))
+
+
+def short_name(location: str) -> str:
+    """Return the name of the folder."""
+    return Path(location).resolve().name
+
+
 class LocalBackend(Store):
-    """The store, with searches."""
+    """The store with searches."""
 
     def __init__(self, folder: Path, *, timeout: float) -> None:
         super().__init__(folder, timeout=timeout)
         self.folder = folder
-        self._codes: CodeTable | None = None
-        self._codes_of = ""  # the model of the table
-        self._mine = threading.local()  # the state that this thread sees
+        self._table: CodeTable | None = None
+        self._table_model = ""  # fingerprint
+        self._local = threading.local()  # the state of this thread's read transaction
 
     @property
     def name(self) -> str:
-        """The folder as it was given."""
+        """The folder as given."""
         return str(self.folder)
 
     @contextmanager
-    def reading(self) -> Iterator[State]:
-        """See one state until the block ends; codes that were read in it are written beside the store."""
-        before = getattr(self._mine, "state", None)
+    def reading(self) -> Iterator[LocalState]:
+        """Begin a read transaction; at its end, an outdated code file is rewritten."""
+        before = getattr(self._local, "state", None)
         with super().reading() as state:
-            self._mine.state = state
+            self._local.state = state
             try:
                 yield state
             finally:
-                self._mine.state = before
-            self._save(state)
+                self._local.state = before
+            self._save_table(state)
 
     def warm_cache(self) -> None:
-        """Read what was written, so that the code file is there for the next process that opens it."""
+        """Load the latest codes, so that the code file is current for the next process."""
         try:
             with self.reading():
-                self._table()
-        except SnuhError as error:  # what was written is written, and the next reader tries again
-            logger.warning("the codes could not be read back: %s", error)
+                self._codes()
+        except SnuhError as error:  # the write itself succeeded, and the next reader tries again
+            logger.warning("the codes could not be loaded: %s", error)
+
+    # The model
 
     def load_model(self, fingerprint: str) -> Model:
-        """Load a model that the folder keeps."""
+        """Load a model of the collection."""
         return load_model(self.folder, fingerprint)
 
     def rehash(self, model: Model, *, progress: Callable[[float], None] | None) -> None:
-        """Encode all documents with another model, beside the codes in use, and switch at once."""
-        rehash(self.folder, self, model, progress=progress)
+        """Encode every document with another model, then replace all codes at once."""
+        # In one transaction, so that two processes cannot drop each other's models.
+        with self.writing() as write:
+            fingerprint = save_model(self.folder, model)
+            drop_other_models(self.folder, {write.state.model, fingerprint})
+            token = write.start_next_codes()
+            start, end = write.number, write.state.next_seq
+        start_token = self.token_of(start)
+        last = 0
+        while batch := self.documents(after=last, limit=BATCH_DOCUMENTS):
+            with self.writing() as write:
+                _check_not_superseded(write, token)
+                _put_next_codes(write, batch, model)
+            last = batch[-1][0]
+            if progress is not None:
+                progress(min(1.0, last / max(1, end - 1)))
+        with self.writing() as write:
+            _check_not_superseded(write, token)
+            if not self.remembers(start, start_token):
+                raise CollectionError(
+                    f"{self.folder}: too many documents changed during the rehash; the old codes stay in use"
+                )
+            # Catch up with concurrent writes while holding the write lock.
+            changed = self.changed_since(start)
+            changed = changed[changed <= last]
+            for first in range(0, len(changed), BATCH_DOCUMENTS):
+                documents = self.documents_of(changed[first : first + BATCH_DOCUMENTS])
+                _put_next_codes(write, sorted(documents.items(), key=lambda item: item[0]), model)
+            while batch := self.documents(after=last, limit=BATCH_DOCUMENTS):
+                _put_next_codes(write, batch, model)
+                last = batch[-1][0]
+            try:
+                load_model(self.folder, fingerprint)
+            except ModelError as error:
+                raise CollectionError(
+                    f"{self.folder}: the new model was removed during the rehash; the old codes stay in use"
+                ) from error
+            write.switch(model=fingerprint, bits=model.bits)
 
     # Codes
 
@@ -148,60 +163,60 @@ class LocalBackend(Store):
         where: Filter | None,
         approximate: bool,
     ) -> list[list[Match]]:
-        """Scan the codes, or the lists of them that are near."""
-        table = self._table()
+        """Scan all codes, or the lists that the approximate index selects."""
+        table = self._codes()
         masks = None
         if where is not None:
             masks = table.masks(str(where), lambda: self.seqs_where(where))
-        lists = table.lists() if approximate else None
-        if approximate and lists is None:
-            logger.warning('all codes are read, there are no lists: make them with "snuh index"')
-        return table.scan(queries, k=k, radius=radius, masks=masks, lists=lists)
+        index = table.index() if approximate else None
+        if approximate and index is None:
+            logger.warning('there is no index, so all codes are scanned: build one with "snuh index"')
+        return table.scan(queries, k=k, radius=radius, masks=masks, index=index)
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
-        """Return the codes that these documents have, by seq."""
-        return self._table().codes_of(seqs)
+        """Return the codes of these documents, ordered by seq."""
+        return self._codes().codes_of(seqs)
 
     def sample_codes(self, limit: int) -> CodeRows:
-        """Return codes evenly from all over the collection."""
-        rows = self._table().rows()
-        places = evenly_spaced(len(rows.seqs), limit)
-        return CodeRows(rows.seqs[places], rows.codes[places])
+        """Return up to `limit` evenly spaced codes, ordered by seq."""
+        rows = self._codes().rows()
+        indices = evenly_spaced(len(rows.seqs), limit)
+        return CodeRows(rows.seqs[indices], rows.codes[indices])
 
     def searchable(self) -> int:
         """Return the number of documents that have a code."""
-        return len(self._table())
+        return len(self._codes())
 
     def build_index(self, *, k: int, recall: float) -> IndexInfo:
-        """Cluster the codes, and read as many lists as the recall at k needs."""
+        """Build an IVF index, and choose the number of probes that reaches the recall at k."""
         with self.reading():
-            table = self._table()
+            table = self._codes()
             table.save()
-            return table.build_index(k=k, recall=recall).facts()
+            return table.build_index(k=k, recall=recall).info()
 
     def index_info(self) -> IndexInfo | None:
-        """Tell of the lists."""
-        lists = self._table().lists()
-        return None if lists is None else lists.facts()
+        """Describe the IVF index; None if there is none."""
+        index = self._codes().index()
+        return None if index is None else index.info()
 
     def sizes(self) -> tuple[int, int]:
-        """Return the bytes of the store and of the code file."""
+        """Return the size in bytes of the store and of the code file."""
         store = _size(self.path) + _size(self.folder / f"{STORE_FILE}-wal")
         return store, _size(self.folder / CODES_FILE)
 
-    def _table(self) -> CodeTable:
-        """Return the codes of the state that this thread sees, or of the newest."""
-        state: State | None = getattr(self._mine, "state", None)
+    def _codes(self) -> CodeTable:
+        """Return the code table at the state of this thread's transaction, or at the latest state."""
+        state: LocalState | None = getattr(self._local, "state", None)
         if state is None:
             with self.reading():
-                return self._table()
-        if self._codes is None or self._codes_of != state.model:
-            self._codes, self._codes_of = CodeTable(self.folder, bits=state.bits), state.model
-        self._codes.refresh(self, state)
-        return self._codes
+                return self._codes()
+        if self._table is None or self._table_model != state.model:
+            self._table, self._table_model = CodeTable(self.folder, bits=state.bits), state.model
+        self._table.refresh(self, state)
+        return self._table
 
-    def _save(self, state: State) -> None:
-        table = self._codes
+    def _save_table(self, state: LocalState) -> None:
+        table = self._table
         if table is None or table.stamp is None or table.stamp.token != state.token:
             return
         if not table.needs_saving or not self.is_writable:
@@ -210,45 +225,21 @@ class LocalBackend(Store):
             table.adopt(self, state)
             if table.needs_saving:
                 table.save()
-        except SnuhError as error:  # searches go on from memory
-            logger.warning("the codes could not be written beside the store: %s", error)
+        except SnuhError as error:  # searches continue from memory
+            logger.warning("the code file could not be written: %s", error)
+
+
+def _put_next_codes(write: LocalWrite, batch: Sequence[tuple[int, Document]], model: Model) -> None:
+    seqs = iter([seq for seq, _ in batch])
+    for encoded in encode_documents(model, [document for _, document in batch]):
+        codes = encoded.packed()
+        write.put_next_codes([next(seqs) for _ in codes], codes)
+
+
+def _check_not_superseded(write: LocalWrite, token: str) -> None:
+    if write.state.rehash != token:
+        raise CollectionError("another rehash of this collection has started: this one stops")
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-# What `snuh.collection.backend.BackendModule` asks of a module that opens collections.
-
-
-def open_backend(address: str, *, timeout: float) -> Backend:
-    """Open the folder of a collection."""
-    check_collection(Path(address))
-    return LocalBackend(Path(address), timeout=timeout)
-
-
-@contextmanager
-def creating(address: str, model: Model) -> Iterator[Put]:
-    """Make a collection; the folder must be absent or empty."""
-    with making_folder(Path(address), model) as place, closing(Store(place)) as store:
-
-        def put(new: Sequence[NewDocument]) -> Added:
-            with store.writing() as write:
-                return write.put(new)
-
-        yield put
-
-
-def ensure_absent(address: str) -> None:
-    """Raise InputError unless a collection can be made in a folder: absent, or empty."""
-    ensure_folder_absent(Path(address))
-
-
-def is_collection(address: str) -> bool:
-    """Tell whether a folder says that it is a collection."""
-    return is_collection_folder(Path(address))
-
-
-def short_name(address: str) -> str:
-    """Return the name of the folder."""
-    return Path(address).resolve().name

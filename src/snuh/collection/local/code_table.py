@@ -1,7 +1,10 @@
-"""The codes of a collection in memory: those of the code file, and what was written since.
+"""The codes of a local collection: a memory-mapped code file, plus an in-memory delta of later writes.
 
-A search sees two parts, each ordered by seq: `base`, mapped from the file and never changed, in which some
-documents are gone; and `tail`, with the documents that came or changed since.
+A table has two parts, each ordered by seq: `base`, mapped from the code file and immutable, of which some
+rows may be dead; and `tail`, with the rows added or replaced since.
+
+The code file is derived from the store and safe to delete; its checksum is verified when it is opened. It is
+one line of JSON padded to `HEADER_BYTES`, then the seqs as int64, then the codes.
 """
 
 from __future__ import annotations
@@ -19,47 +22,47 @@ from numpy.typing import NDArray
 
 from snuh.collection.backend import Match
 from snuh.collection.local.ivf_file import (
-    LISTS_FILE,
-    IVFSnapshot,
+    INDEX_FILE,
+    TunedIVF,
     build_index,
-    move_lists,
-    read_lists,
-    write_lists,
+    read_index,
+    update_index,
+    write_index,
 )
-from snuh.collection.local.store import State, Store
+from snuh.collection.local.store import LocalState, Store
 from snuh.collection.results import CodeRows
 from snuh.errors import InputError
 from snuh.index import scan_many
 from snuh.io import atomic_write
 
-# The file of codes that searches scan: made from the store, checked when it is opened, safe to delete.
-#
-# A line of JSON, padded to `DATA_AT` bytes, then the seqs as int64, then the codes; both are memory-mapped.
-
 CODES_FILE = "codes.bin"
-FORMAT, VERSION, DATA_AT = "snuh-codes", 1, 4096
-PIECE_BYTES = 1 << 24
+FORMAT, VERSION, HEADER_BYTES = "snuh-codes", 1, 4096
+CHUNK_BYTES = 1 << 24
+# The code file is rewritten after this many changes, or this fraction of its rows, whichever is more.
+MIN_CHANGES, CHANGED_FRACTION = 20_000, 0.05
+MAX_WRITES_BEHIND = 50_000  # half of the writes that the store remembers
+MAX_CACHED_MASKS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The write of the store that codes belong to."""
+    """Identifies the write of the store that codes are up to date with."""
 
     write: int
     token: str
-    last_seq: int  # of the newest document at that time, whether it has a code or not
+    last_seq: int  # of the newest document at that time, with or without a code
 
 
 @dataclass(frozen=True, slots=True)
 class CodeFile:
-    """Codes with their stamp."""
+    """The contents of a code file."""
 
     stamp: Stamp
     rows: CodeRows
 
 
 def write_code_file(path: Path, stamp: Stamp, parts: list[CodeRows]) -> None:
-    """Write the codes of all parts, one after the other, in the place of an older file."""
+    """Replace the code file atomically by the concatenated rows of all parts."""
     width = parts[0].codes.shape[1]
     header = {
         "format": FORMAT,
@@ -67,102 +70,100 @@ def write_code_file(path: Path, stamp: Stamp, parts: list[CodeRows]) -> None:
         **asdict(stamp),
         "documents": sum(len(part.seqs) for part in parts),
         "width": width,
-        "checksum": _checksum(stamp),
+        "checksum": _stamp_checksum(stamp),
     }
-    with atomic_write(path) as beside, beside.open("wb") as file:
-        file.seek(DATA_AT)
-        for piece in _pieces(parts):
-            header["checksum"] = zlib.crc32(piece.data, header["checksum"])
-            file.write(piece.data)
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        file.seek(HEADER_BYTES)
+        for array in _arrays(parts):
+            header["checksum"] = zlib.crc32(array.data, header["checksum"])
+            file.write(array.data)
         file.seek(0)
-        file.write(json.dumps(header).encode().ljust(DATA_AT - 1) + b"\n")
+        file.write(json.dumps(header).encode().ljust(HEADER_BYTES - 1) + b"\n")
 
 
 def read_code_file(path: Path, *, width: int) -> CodeFile | None:
-    """Map the file into memory; None where it is absent, damaged, or holds codes of another length."""
+    """Map a code file into memory; None if it is missing, damaged, or has codes of another length."""
     try:
         with path.open("rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        header = json.loads(memory[:DATA_AT])
+        header = json.loads(memory[:HEADER_BYTES])
         count = int(header["documents"])
         stamp = Stamp(int(header["write"]), str(header["token"]), int(header["last_seq"]))
-        is_ours = (header["format"], header["version"], header["width"]) == (FORMAT, VERSION, width)
+        is_compatible = (header["format"], header["version"], header["width"]) == (FORMAT, VERSION, width)
         checksum = int(header["checksum"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not is_ours or count < 0 or len(memory) != DATA_AT + count * (8 + width):
+    if not is_compatible or count < 0 or len(memory) != HEADER_BYTES + count * (8 + width):
         return None
-    data = np.frombuffer(memory, dtype=np.uint8)[DATA_AT:]
-    found = _checksum(stamp)
-    for start in range(0, len(data), PIECE_BYTES):
-        found = zlib.crc32(data[start : start + PIECE_BYTES].data, found)
-    if found != checksum:
+    data = np.frombuffer(memory, dtype=np.uint8)[HEADER_BYTES:]
+    computed = _stamp_checksum(stamp)
+    for start in range(0, len(data), CHUNK_BYTES):
+        computed = zlib.crc32(data[start : start + CHUNK_BYTES].data, computed)
+    if computed != checksum:
         return None
     seqs = data[: count * 8].view(np.int64)
     return CodeFile(stamp, CodeRows(seqs, data[count * 8 :].reshape(count, width)))
 
 
-def _checksum(stamp: Stamp) -> int:
-    """Return what the checksum of the data starts from: a stamp that was damaged would be believed."""
+def _stamp_checksum(stamp: Stamp) -> int:
+    """Return the initial value of the checksum, which covers the stamp as well as the data."""
     return zlib.crc32(f"{stamp.write} {stamp.token} {stamp.last_seq}".encode())
 
 
-def _pieces(parts: list[CodeRows]) -> Iterator[NDArray[np.generic]]:
+def _arrays(parts: list[CodeRows]) -> Iterator[NDArray[np.generic]]:
     for part in parts:
         yield np.ascontiguousarray(part.seqs)
     for part in parts:
         yield np.ascontiguousarray(part.codes)
 
 
-MIN_CHANGES, CHANGED_FRACTION = 20_000, 0.05  # from which the file is written anew
-REMEMBERED_MASKS = 4
-MAX_WRITES = 50_000  # half of what the store remembers
-
-
 class Masks(NamedTuple):
-    """Which documents of the two parts a search may find; None: all."""
+    """The rows of both parts that a search may return; None for all."""
 
     base: NDArray[np.bool_] | None
     tail: NDArray[np.bool_] | None
 
 
 class CodeTable:
-    """Codes by seq, brought up to date from the store."""
+    """The codes of all documents, kept up to date with the store by `refresh`."""
 
     def __init__(self, folder: Path, *, bits: int) -> None:
         self.path = folder / CODES_FILE
         self.width = bits // 8
-        self._take(CodeRows(np.zeros(0, dtype=np.int64), np.zeros((0, self.width), dtype=np.uint8)))
+        self._set_base(CodeRows(np.zeros(0, dtype=np.int64), np.zeros((0, self.width), dtype=np.uint8)))
         self.stamp: Stamp | None = None
-        found = read_code_file(self.path, width=self.width)
-        if found is not None:
-            self._take(found.rows)
-            self.stamp = found.stamp
+        self._index_path = folder / INDEX_FILE
+        file = read_code_file(self.path, width=self.width)
+        if file is not None:
+            self._set_base(file.rows)
+            self.stamp = file.stamp
         self._file_stamp = self.stamp
-        self._lists_changed = _changed(self.path.with_name(LISTS_FILE))
+        self._index_mtime = _mtime(self._index_path)
 
-    def _take(self, base: CodeRows) -> None:
+    def _set_base(self, base: CodeRows) -> None:
         self.base = base
-        self.alive: NDArray[np.bool_] | None = None  # which of the base are still there; None: all
+        self.live: NDArray[np.bool_] | None = None  # rows of the base that are current; None for all
         self.tail = CodeRows(base.seqs[:0], base.codes[:0])
-        self._lists: IVFSnapshot | None = None
+        self._index: TunedIVF | None = None
         self._masks: dict[str, Masks] = {}
 
     def __len__(self) -> int:
         """Count the documents that have a code."""
-        gone = 0 if self.alive is None else len(self.alive) - np.count_nonzero(self.alive)
-        return len(self.base.seqs) - int(gone) + len(self.tail.seqs)
+        return len(self.base.seqs) - self._dead() + len(self.tail.seqs)
 
-    # Keeping up with the store
+    def _dead(self) -> int:
+        return 0 if self.live is None else len(self.live) - int(np.count_nonzero(self.live))
 
-    def refresh(self, store: Store, state: State) -> None:
-        """Read from the store what this table does not have yet."""
-        self._follow_lists(store, state)
+    # Synchronization with the store
+
+    def refresh(self, store: Store, state: LocalState) -> None:
+        """Read all changes since the last call from the store."""
+        self._follow_index(store, state)
         if self.stamp is not None and self.stamp.token == state.token:
             return
         self._masks.clear()
         last_seq = state.next_seq - 1
-        before, self.stamp = self.stamp, None  # interrupted halfway, the next call reads everything
+        before, self.stamp = self.stamp, None  # if interrupted, the next call reads everything
         if before is not None and store.remembers(before.write, before.token):
             new = store.code_rows(after=before.last_seq)
             changed = store.changed_since(before.write)
@@ -170,8 +171,8 @@ class CodeTable:
             self._drop(changed)
             self._insert([new, store.code_rows_of(changed)] if len(changed) else [new])
         else:
-            self._take(store.code_rows())
-            self._file_stamp = None  # the file, and the lists beside it, are those of other codes
+            self._set_base(store.code_rows())
+            self._file_stamp = None  # the code file and its index belong to other codes
         self.stamp = Stamp(state.write, state.token, last_seq)
 
     def _drop(self, seqs: NDArray[np.int64]) -> None:
@@ -179,128 +180,114 @@ class CodeTable:
             return
         rows = _rows_of(self.base.seqs, seqs)
         if len(rows):
-            alive = np.ones(len(self.base.seqs), dtype=bool) if self.alive is None else self.alive.copy()
-            alive[rows] = False
-            self.alive = alive
-        stays = np.ones(len(self.tail.seqs), dtype=bool)
-        stays[_rows_of(self.tail.seqs, seqs)] = False
-        self.tail = CodeRows(self.tail.seqs[stays], self.tail.codes[stays])
+            live = np.ones(len(self.base.seqs), dtype=bool) if self.live is None else self.live.copy()
+            live[rows] = False
+            self.live = live
+        unchanged = np.ones(len(self.tail.seqs), dtype=bool)
+        unchanged[_rows_of(self.tail.seqs, seqs)] = False
+        self.tail = CodeRows(self.tail.seqs[unchanged], self.tail.codes[unchanged])
 
     def _insert(self, parts: list[CodeRows]) -> None:
-        seqs = np.concatenate([self.tail.seqs, *(part.seqs for part in parts)])
-        codes = np.concatenate([self.tail.codes, *(part.codes for part in parts)])
-        order = np.argsort(seqs)
-        self.tail = CodeRows(seqs[order], codes[order])
+        self.tail = _merge([self.tail, *parts])
 
     @property
     def needs_saving(self) -> bool:
-        """Whether the code file is so far behind that opening the collection takes long."""
+        """Whether the code file is so outdated that opening the collection is slow."""
         if self.stamp is None or self.stamp == self._file_stamp:
             return False
-        if self._file_stamp is None or self.stamp.write - self._file_stamp.write > MAX_WRITES:
+        if self._file_stamp is None or self.stamp.write - self._file_stamp.write > MAX_WRITES_BEHIND:
             return True
-        gone = 0 if self.alive is None else len(self.alive) - int(np.count_nonzero(self.alive))
-        changes = gone + len(self.tail.seqs)
+        changes = self._dead() + len(self.tail.seqs)
         return changes > max(MIN_CHANGES, CHANGED_FRACTION * len(self.base.seqs))
 
-    def _follow_lists(self, store: Store, state: State) -> None:
-        """Let go of lists that another process has made anew, and take up the code file they are for."""
-        changed = _changed(self.path.with_name(LISTS_FILE))
-        if changed != self._lists_changed:
-            self._lists_changed, self._lists = changed, None
+    def _follow_index(self, store: Store, state: LocalState) -> None:
+        """If another process has built an index, drop the old one and adopt the new code file."""
+        mtime = _mtime(self._index_path)
+        if mtime != self._index_mtime:
+            self._index_mtime, self._index = mtime, None
             self.adopt(store, state)
 
-    def adopt(self, store: Store, state: State) -> None:
-        """Take up what another process has written to the code file since, and its lists with it."""
-        found = read_code_file(self.path, width=self.width)
-        if found is None or found.stamp == self._file_stamp:
+    def adopt(self, store: Store, state: LocalState) -> None:
+        """Switch to a code file that another process has written, and to its index."""
+        file = read_code_file(self.path, width=self.width)
+        if file is None or file.stamp == self._file_stamp:
             return
-        if found.stamp.write > state.write:
-            self._lists_changed = None  # to be looked at again by whoever sees that write
-        elif store.remembers(found.stamp.write, found.stamp.token):
-            self._take(found.rows)
-            self.stamp = self._file_stamp = found.stamp
+        if file.stamp.write > state.write:
+            self._index_mtime = None  # this transaction is too old: check again in the next one
+        elif store.remembers(file.stamp.write, file.stamp.token):
+            self._set_base(file.rows)
+            self.stamp = self._file_stamp = file.stamp
             self.refresh(store, state)
 
     def save(self) -> None:
-        """Write the code file anew and scan that from now on."""
+        """Write all codes to the code file and map it as the new base."""
         if self.stamp is None:
             raise InputError("a table that has not read its store has nothing to save: call refresh first")
         if self.stamp == self._file_stamp:
             return
-        lists, old_seqs, alive, rows = self.lists(), self.base.seqs, self.alive, self.rows()
+        index, old_seqs, live, rows = self.index(), self.base.seqs, self.live, self.rows()
         write_code_file(self.path, self.stamp, [rows])
         self._file_stamp = self.stamp
-        found = read_code_file(self.path, width=self.width)
-        # Another process may have written a newer file in the meantime; what is in memory is right as well.
-        self._take(found.rows if found is not None and found.stamp == self.stamp else rows)
-        if lists is not None:
-            self._keep_lists(move_lists(lists, old_seqs, alive, self.base))
+        file = read_code_file(self.path, width=self.width)
+        # Another process may have replaced the file by a newer one; then the rows in memory are the base.
+        self._set_base(file.rows if file is not None and file.stamp == self.stamp else rows)
+        if index is not None:
+            self._save_index(update_index(index, old_seqs, live, self.base))
 
-    # Fast searches
+    # The approximate index
 
-    def lists(self) -> IVFSnapshot | None:
-        """Return the lists of the base; None where none were made for it."""
-        if self._lists is None and self._file_stamp is not None:
-            self._lists = read_lists(self.path.with_name(LISTS_FILE), token=self._file_stamp.token)
-        return self._lists
+    def index(self) -> TunedIVF | None:
+        """Return the index of the base; None if there is none."""
+        if self._index is None and self._file_stamp is not None:
+            self._index = read_index(self._index_path, token=self._file_stamp.token)
+        return self._index
 
-    def build_index(self, *, k: int, recall: float) -> IVFSnapshot:
-        """Make lists of the base, in the place of older ones."""
-        lists = build_index(self.base.codes, k=k, recall=recall)
-        self._keep_lists(lists)
-        return lists
+    def build_index(self, *, k: int, recall: float) -> TunedIVF:
+        """Build the index of the base, replacing an older one."""
+        index = build_index(self.base.codes, k=k, recall=recall)
+        self._save_index(index)
+        return index
 
-    def _keep_lists(self, lists: IVFSnapshot) -> None:
+    def _save_index(self, index: TunedIVF) -> None:
         if self._file_stamp is None:
-            raise InputError("a table without a code file has no place for lists: call save first")
-        self._lists = lists
-        path = self.path.with_name(LISTS_FILE)
-        write_lists(path, lists, token=self._file_stamp.token)
-        self._lists_changed = _changed(path)
+            raise InputError("a table without a code file cannot have an index: call save first")
+        self._index = index
+        write_index(self._index_path, index, token=self._file_stamp.token)
+        self._index_mtime = _mtime(self._index_path)
 
-    # Looking things up
+    # Lookups
 
     def rows(self) -> CodeRows:
-        """Return all codes by seq, as one part."""
+        """Return all codes, ordered by seq."""
         base = self.base
-        if self.alive is not None:
-            base = CodeRows(base.seqs[self.alive], base.codes[self.alive])
-        if not len(self.tail.seqs):
-            return base
-        seqs, codes = (
-            np.concatenate([base.seqs, self.tail.seqs]),
-            np.concatenate([base.codes, self.tail.codes]),
-        )
-        order = np.argsort(seqs, kind="stable")
-        return CodeRows(seqs[order], codes[order])
+        if self.live is not None:
+            base = CodeRows(base.seqs[self.live], base.codes[self.live])
+        return _merge([base, self.tail]) if len(self.tail.seqs) else base
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
-        """Return the codes that these documents have, by seq."""
+        """Return the codes of these documents, ordered by seq; documents without a code are left out."""
         wanted = np.unique(np.asarray(seqs, dtype=np.int64))
-        base, tail = _rows_of(self.base.seqs, wanted), _rows_of(self.tail.seqs, wanted)
-        if self.alive is not None:
-            base = base[self.alive[base]]
-        if not len(tail):
-            return CodeRows(self.base.seqs[base], self.base.codes[base])
-        found = np.concatenate([self.base.seqs[base], self.tail.seqs[tail]])
-        order = np.argsort(found)
-        codes = np.concatenate([self.base.codes[base], self.tail.codes[tail]])
-        return CodeRows(found[order], codes[order])
+        in_base, in_tail = _rows_of(self.base.seqs, wanted), _rows_of(self.tail.seqs, wanted)
+        if self.live is not None:
+            in_base = in_base[self.live[in_base]]
+        base = CodeRows(self.base.seqs[in_base], self.base.codes[in_base])
+        if not len(in_tail):
+            return base
+        return _merge([base, CodeRows(self.tail.seqs[in_tail], self.tail.codes[in_tail])])
 
-    def masks(self, name: str, allowed: Callable[[], NDArray[np.int64]]) -> Masks:
-        """Return masks that let through what `allowed` returns, seqs in ascending order.
+    def masks(self, key: str, matching: Callable[[], NDArray[np.int64]]) -> Masks:
+        """Return masks of the rows whose seqs `matching` returns in ascending order.
 
-        The last few are remembered by their names for as long as nothing is written.
+        The last few masks are cached by `key` until the next write.
         """
-        if name not in self._masks:
-            if len(self._masks) >= REMEMBERED_MASKS:
+        if key not in self._masks:
+            if len(self._masks) >= MAX_CACHED_MASKS:
                 self._masks.pop(next(iter(self._masks)))
-            seqs = allowed()
+            seqs = matching()
             base = _mask(self.base.seqs, seqs)
-            base = base if self.alive is None else base & self.alive
-            self._masks[name] = Masks(base, _mask(self.tail.seqs, seqs))
-        return self._masks[name]
+            base = base if self.live is None else base & self.live
+            self._masks[key] = Masks(base, _mask(self.tail.seqs, seqs))
+        return self._masks[key]
 
     def scan(
         self,
@@ -309,31 +296,31 @@ class CodeTable:
         k: int,
         radius: int | None = None,
         masks: Masks | None = None,
-        lists: IVFSnapshot | None = None,
+        index: TunedIVF | None = None,
     ) -> list[list[Match]]:
-        """Return the nearest documents of each query (queries, bytes), ordered by (distance, seq).
+        """Return the nearest documents of each query, ordered by (distance, seq).
 
         Args:
-            queries: packed codes.
-            k: most documents to return.
-            radius: the largest distance to return.
-            masks: which documents to look at; all by default.
-            lists: the lists to look into, where not all codes are to be read.
+            queries: packed codes (queries, bytes).
+            k: maximum number of matches per query.
+            radius: maximum distance of a match.
+            masks: rows to search; all by default.
+            index: the index to use for the base, instead of scanning all of it.
         """
-        found: list[list[Match]] = [[] for _ in queries]
-        masks = masks or Masks(self.alive, None)
+        matches: list[list[Match]] = [[] for _ in queries]
+        masks = masks or Masks(self.live, None)
         for part, mask in ((self.base, masks.base), (self.tail, masks.tail)):
-            if not len(part.seqs):  # as the tail is most of the time
+            if not len(part.seqs):  # usually true of the tail
                 continue
-            if lists is not None and part is self.base:
-                look, probes = lists.clusters.search, lists.probes
-                centroids = scan_many(queries, lists.clusters.centroids, k=probes)
-                answers = [
-                    look(
+            if index is not None and part is self.base:
+                search, n_probe = index.ivf.search, index.n_probe
+                centroids = scan_many(queries, index.ivf.centroids, k=n_probe)
+                results = [
+                    search(
                         query,
                         part.codes,
                         k=k,
-                        n_probe=probes,
+                        n_probe=n_probe,
                         allowed=mask,
                         radius=radius,
                         nearest_lists=near.rows,
@@ -341,18 +328,25 @@ class CodeTable:
                     for query, near in zip(queries, centroids, strict=True)
                 ]
             else:
-                answers = scan_many(queries, part.codes, k=k, allowed=mask, radius=radius)
-            for places, hits in zip(found, answers, strict=True):
-                places += map(Match, hits.distances.tolist(), part.seqs[hits.rows].tolist())
-        return [sorted(places)[:k] for places in found]
+                results = scan_many(queries, part.codes, k=k, allowed=mask, radius=radius)
+            for query_matches, result in zip(matches, results, strict=True):
+                query_matches += map(Match, result.distances.tolist(), part.seqs[result.rows].tolist())
+        return [sorted(query_matches)[:k] for query_matches in matches]
 
 
-def _changed(path: Path) -> int | None:
-    """Return when a file was last written; None where there is none."""
+def _mtime(path: Path) -> int | None:
+    """Return the modification time of a file; None if it does not exist."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
         return None
+
+
+def _merge(parts: Sequence[CodeRows]) -> CodeRows:
+    """Concatenate rows and order them by seq."""
+    seqs = np.concatenate([part.seqs for part in parts])
+    order = np.argsort(seqs, kind="stable")
+    return CodeRows(seqs[order], np.concatenate([part.codes for part in parts])[order])
 
 
 def _mask(seqs: NDArray[np.int64], allowed: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -362,9 +356,9 @@ def _mask(seqs: NDArray[np.int64], allowed: NDArray[np.int64]) -> NDArray[np.boo
 
 
 def _rows_of(seqs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the wanted seqs stand in ascending seqs, leaving out those that do not occur."""
+    """Return the indices of the wanted values in ascending seqs; missing values are left out."""
     if not len(seqs):
         return np.zeros(0, dtype=np.int64)
-    places = np.searchsorted(seqs, wanted)
-    places[places == len(seqs)] = 0
-    return np.asarray(places[seqs[places] == wanted], dtype=np.int64)
+    rows = np.searchsorted(seqs, wanted)
+    rows[rows == len(seqs)] = 0
+    return np.asarray(rows[seqs[rows] == wanted], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The folder of a collection: what is in it, making one, and the models it keeps."""
+"""The folder of a collection: its manifest, its creation and its models."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from snuh.io import (
 from snuh.model import Model, load
 
 MODELS_FOLDER = "models"
-VERSION = 1
+FORMAT_VERSION = 1
 
 
 def check_collection(folder: Path) -> None:
-    """Raise an error that helps where `folder` is no collection that this version reads."""
+    """Raise InputError if `folder` is not a collection, CollectionError if its version is unsupported."""
     if not _exists(folder):
         raise InputError(
-            f'there is no collection {folder}: make one with "snuh create {folder} --from SOURCE"'
+            f'there is no collection {folder}: create one with "snuh create {folder} --from SOURCE"'
         )
     if not is_collection_folder(folder):
         raise InputError(
             f'{folder} is not a collection: expected a folder made by "snuh create", '
-            f"and found no {COLLECTION_FILE} in it"
+            f"but it has no {COLLECTION_FILE}"
         )
     version = read_json(folder / COLLECTION_FILE).get("format_version")
-    if version != VERSION:
-        raise CollectionError(f"{folder} has format {version}, this snuh reads {VERSION}: update snuh")
+    if version != FORMAT_VERSION:
+        raise CollectionError(f"{folder} has format {version}, this snuh reads {FORMAT_VERSION}: update snuh")
 
 
 def ensure_folder_absent(folder: Path) -> None:
-    """Raise InputError unless a collection can be made at `folder`: absent, or empty."""
+    """Raise InputError unless `folder` is absent or empty."""
     if is_collection_folder(folder):
         raise InputError(
             f'{folder} is a collection already: add to it with "snuh add", or choose another folder'
@@ -56,75 +56,75 @@ def ensure_folder_absent(folder: Path) -> None:
 def _exists(folder: Path) -> bool:
     try:
         return folder.exists()
-    except OSError as error:  # a name too long, or a folder on the way that may not be looked into
+    except OSError as error:  # the name is too long, or a parent folder is not readable
         raise InputError(f"cannot read {str(folder)[:100]}: {error.strerror or error}") from error
 
 
 @contextmanager
-def making_folder(folder: Path, model: Model) -> Iterator[Path]:
-    """Make an empty collection, and give it to be filled: its manifest, which makes it one, comes last.
+def creating_folder(folder: Path, model: Model) -> Iterator[Path]:
+    """Create an empty collection and yield its folder to be filled; the manifest is written last.
 
-    Where there is no folder yet, it is made beside its place and moved there.
+    A folder that does not exist yet is created under a temporary name, then renamed.
     """
     ensure_folder_absent(folder)
     check_takes_texts(model)
     target = folder.resolve()
     with reporting_as_input_error(folder):
-        if target.exists():  # a prepared folder, perhaps a mounted one, stays the folder that it is
+        if target.exists():  # it may be a mount point, so it is not replaced
             try:
-                with _filling(target, model):
+                with _creating_files(target, model):
                     yield target
             except BaseException:
-                _empty(target)
+                _remove_files(target)
                 raise
             return
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         target.parent.mkdir(parents=True, exist_ok=True)
-        beside.mkdir()
+        temporary.mkdir()
         try:
-            with _filling(beside, model):
-                yield beside
-            os.rename(beside, target)
+            with _creating_files(temporary, model):
+                yield temporary
+            os.rename(temporary, target)
             _flush_folder(target.parent)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
-def _filling(folder: Path, model: Model) -> Iterator[None]:
-    fingerprint = keep_model(folder, model)
+def _creating_files(folder: Path, model: Model) -> Iterator[None]:
+    fingerprint = save_model(folder, model)
     Store.create(folder, model=fingerprint, bits=model.bits)
     yield
     with atomic_write(folder / COLLECTION_FILE) as manifest:
-        write_json(manifest, {"format": COLLECTION_FORMAT, "format_version": VERSION}, indent=2)
+        write_json(manifest, {"format": COLLECTION_FORMAT, "format_version": FORMAT_VERSION}, indent=2)
     _flush_folder(folder)
 
 
-def _empty(folder: Path) -> None:
+def _remove_files(folder: Path) -> None:
     shutil.rmtree(folder / MODELS_FOLDER, ignore_errors=True)
     for name in (STORE_FILE, f"{STORE_FILE}-wal", f"{STORE_FILE}-shm", COLLECTION_FILE):
         (folder / name).unlink(missing_ok=True)
 
 
-def keep_model(folder: Path, model: Model) -> str:
-    """Save a model into the collection; return its fingerprint, equal for models that make equal codes."""
+def save_model(folder: Path, model: Model) -> str:
+    """Save a model into the collection and return its fingerprint."""
     models = folder / MODELS_FOLDER
     models.mkdir(exist_ok=True)
-    beside = models / f".{secrets.token_hex(4)}"
+    temporary = models / f".{secrets.token_hex(4)}"
     try:
-        model.save(beside)
-        _flush_folder(beside)
-        fingerprint = fingerprint_of(model, beside)
-        if not _is_whole(models / fingerprint):
-            shutil.rmtree(models / fingerprint, ignore_errors=True)  # left by a removal that was stopped
-            os.rename(beside, models / fingerprint)
+        model.save(temporary)
+        _flush_folder(temporary)
+        fingerprint = fingerprint_of(model, temporary)
+        if not _is_intact(models / fingerprint):
+            shutil.rmtree(models / fingerprint, ignore_errors=True)  # a removal was interrupted
+            os.rename(temporary, models / fingerprint)
             _flush_folder(models)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return fingerprint
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_intact(folder: Path) -> bool:
     try:
         load(folder)
     except ModelError:
@@ -133,7 +133,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def load_model(folder: Path, fingerprint: str) -> Model:
-    """Load a model that the collection keeps."""
+    """Load a model of the collection."""
     if not is_fingerprint(fingerprint):
         raise CollectionError(f"{folder}: its store is damaged: restore the folder from a copy")
     try:
@@ -143,14 +143,14 @@ def load_model(folder: Path, fingerprint: str) -> Model:
 
 
 def drop_other_models(folder: Path, fingerprints: set[str]) -> None:
-    """Remove the models that the collection no longer uses."""
+    """Remove all models but those with these fingerprints."""
     for entry in (folder / MODELS_FOLDER).iterdir():
         if entry.name not in fingerprints:
             shutil.rmtree(entry, ignore_errors=True)
 
 
 def _flush_folder(folder: Path) -> None:
-    """Let the names in a folder survive a power cut, as their files do; Windows has no way to ask for it."""
+    """Flush the entries of a folder to disk, so that they survive a power cut; not possible on Windows."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

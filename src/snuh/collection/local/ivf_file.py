@@ -1,7 +1,7 @@
-"""Lists of neighbouring codes, for searches that read only a part of a large collection.
+"""The file of the IVF index of a local collection.
 
-They belong to one code file: what was written since is scanned in full. How much of the exact answer they
-give is measured on the collection's own codes when they are made.
+An index belongs to one code file; codes written later are scanned in full. Its recall is measured on the
+collection's own codes when it is built.
 """
 
 from __future__ import annotations
@@ -20,80 +20,85 @@ from snuh.errors import InputError
 from snuh.index.ivf import IVF, choose_n_probe, nearest_centroids
 from snuh.io import atomic_write, load_arrays, save_arrays
 
-LISTS_FILE = "lists.safetensors"
+INDEX_FILE = "lists.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
-class IVFSnapshot:
-    """Clusters of the base of a table, and what was measured on them."""
+class TunedIVF:
+    """The IVF index of a code file, and its measured recall."""
 
-    clusters: IVF
-    probes: int  # lists that a search reads
-    k: int  # for which the recall was measured
-    recall: float  # share of the exact answer found
-    documents: int  # there were then
+    ivf: IVF
+    n_probe: int  # lists that a search scans
+    k: int  # at which the recall was measured
+    recall: float  # fraction of the exact results found
+    documents: int  # when it was measured
 
-    def facts(self) -> IndexInfo:
-        """Return what is worth telling of them."""
-        count = len(self.clusters.centroids)
-        words = f"{self.probes:,} of {count:,} lists are read"
-        return IndexInfo({"lists": count, "read": self.probes}, words, self.k, self.recall, self.documents)
-
-
-def build_index(codes: NDArray[np.uint8], *, k: int, recall: float) -> IVFSnapshot:
-    """Cluster codes and choose how many lists to read for the wanted recall at k."""
-    clusters = IVF.build(codes)
-    probes, reached = choose_n_probe(clusters, codes, k=k, target_recall=recall)
-    return IVFSnapshot(clusters, probes, k, reached, len(codes))
+    def info(self) -> IndexInfo:
+        """Describe the index."""
+        lists = len(self.ivf.centroids)
+        return IndexInfo(
+            settings={"n_lists": lists, "n_probe": self.n_probe},
+            description=f"{self.n_probe:,} of {lists:,} lists are scanned",
+            k=self.k,
+            recall=self.recall,
+            documents=self.documents,
+        )
 
 
-def move_lists(
-    lists: IVFSnapshot, old_seqs: NDArray[np.int64], alive: NDArray[np.bool_] | None, new: CodeRows
-) -> IVFSnapshot:
-    """Let lists follow their documents into a new code file; those that are new go to their nearest centre.
+def build_index(codes: NDArray[np.uint8], *, k: int, recall: float) -> TunedIVF:
+    """Cluster codes, and choose the number of probes that reaches a recall at k."""
+    ivf = IVF.build(codes)
+    n_probe, reached = choose_n_probe(ivf, codes, k=k, target_recall=recall)
+    return TunedIVF(ivf, n_probe, k, reached, len(codes))
+
+
+def update_index(
+    index: TunedIVF, old_seqs: NDArray[np.int64], live: NDArray[np.bool_] | None, new: CodeRows
+) -> TunedIVF:
+    """Carry an index over to a new code file; new codes are assigned to their nearest centroid.
 
     Args:
-        lists: of the old file.
+        index: of the old file.
         old_seqs: the seqs of the old file.
-        alive: which of them have kept their code; None: all.
-        new: the new file.
+        live: which of them have kept their code; None for all.
+        new: the rows of the new file.
     """
-    clusters = lists.clusters
-    stayed = slice(None) if alive is None else alive
+    ivf = index.ivf
+    unchanged = slice(None) if live is None else live
     assignments = np.full(len(new.seqs), -1, dtype=np.int32)
-    assignments[np.searchsorted(new.seqs, old_seqs[stayed])] = clusters.assignments()[stayed]
-    arrived = np.flatnonzero(assignments < 0)
-    assignments[arrived] = nearest_centroids(new.codes[arrived], clusters.centroids)
-    return replace(lists, clusters=IVF.from_assignments(clusters.centroids, assignments))
+    assignments[np.searchsorted(new.seqs, old_seqs[unchanged])] = ivf.assignments()[unchanged]
+    added = np.flatnonzero(assignments < 0)
+    assignments[added] = nearest_centroids(new.codes[added], ivf.centroids)
+    return replace(index, ivf=IVF.from_assignments(ivf.centroids, assignments))
 
 
-def write_lists(path: Path, lists: IVFSnapshot, *, token: str) -> None:
-    """Save lists for the code file with this token."""
-    facts = np.array([lists.probes, lists.k, lists.documents], dtype=np.int64)
-    arrays = {**lists.clusters.arrays(), "facts": facts, "recall": np.array([lists.recall])}
+def write_index(path: Path, index: TunedIVF, *, token: str) -> None:
+    """Save the index of the code file with this token."""
+    facts = np.array([index.n_probe, index.k, index.documents], dtype=np.int64)
+    arrays = {**index.ivf.arrays(), "facts": facts, "recall": np.array([index.recall])}
     arrays["token"] = np.frombuffer(token.encode(), dtype=np.uint8)
-    arrays["checksum"] = np.array([_checksum_of_arrays(arrays)])
-    with atomic_write(path) as beside:
-        save_arrays(beside, arrays)
+    arrays["checksum"] = np.array([_checksum(arrays)])
+    with atomic_write(path) as temporary:
+        save_arrays(temporary, arrays)
 
 
-def read_lists(path: Path, *, token: str) -> IVFSnapshot | None:
-    """Load the lists of the code file with this token; None where there are none, or they are damaged."""
+def read_index(path: Path, *, token: str) -> TunedIVF | None:
+    """Load the index of the code file with this token; None if it is missing, damaged or of another file."""
     if not path.exists():
         return None
     try:
         arrays = load_arrays(path)
         checksum = int(arrays.pop("checksum")[0])
-        if checksum != _checksum_of_arrays(arrays) or bytes(arrays["token"]).decode() != token:
+        if checksum != _checksum(arrays) or bytes(arrays["token"]).decode() != token:
             return None
-        probes, k, documents = arrays["facts"].tolist()
-        return IVFSnapshot(IVF.from_arrays(arrays), probes, k, float(arrays["recall"][0]), documents)
+        n_probe, k, documents = arrays["facts"].tolist()
+        return TunedIVF(IVF.from_arrays(arrays), n_probe, k, float(arrays["recall"][0]), documents)
     except (InputError, KeyError, IndexError, TypeError, ValueError):
         return None
 
 
-def _checksum_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> int:
-    found = 0
+def _checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
+    checksum = 0
     for name in sorted(arrays):
-        found = zlib.crc32(np.ascontiguousarray(arrays[name]).data, zlib.crc32(name.encode(), found))
-    return found
+        checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).data, zlib.crc32(name.encode(), checksum))
+    return checksum

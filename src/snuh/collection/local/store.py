@@ -1,4 +1,4 @@
-"""Documents, codes and what changed when, in SQLite: the truth that everything else is made from."""
+"""The SQLite store of a local collection: documents, codes and a log of changes, the source of truth."""
 
 from __future__ import annotations
 
@@ -14,37 +14,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection import backend
-from snuh.collection.backend import NewDocument, by_id, from_columns, is_storable, to_columns
-from snuh.collection.local.sqlite import NEXT_CODES, STORE_VERSION, TABLES, Connection, reported
+from snuh.collection.backend import NewDocument, State, by_id, from_columns, is_storable, to_columns
+from snuh.collection.local.sqlite import (
+    NEXT_CODES,
+    STORE_VERSION,
+    TABLES,
+    StoreConnection,
+    translate_errors,
+)
 from snuh.collection.results import Added, CodeRows
 from snuh.corpus import Document
 from snuh.errors import CollectionError
 from snuh.filters import Filter, SqlColumns, to_sql
 
 STORE_FILE = "store.sqlite"
-REMEMBERED_WRITES = 100_000
+MAX_REMEMBERED_WRITES = 100_000
+MAX_REMEMBERED_CHANGES = 1_000_000
 BATCH_ROWS = 50_000
-MAX_VALUES = 1_000  # bound to one statement
-MAX_CHANGES = 1_000_000  # remembered
+MAX_PARAMETERS = 1_000  # of one statement
 MAX_SEQ = 2**63 - 1
 COLUMNS = SqlColumns(id="d.id", split="d.split", labels="d.labels", metadata="d.metadata")
 
 
 @dataclass(frozen=True, slots=True)
-class State(backend.State):
-    """What a collection is at one moment."""
+class LocalState(State):
+    """A local collection at one point in time."""
 
     write: int  # number of the last write
-    rehash: str | None  # token of the rehash under way, or of one that was interrupted
+    rehash: str | None  # token of a running or interrupted rehash
 
 
 class Store:
-    """Reads and writes one store; a writing method belongs inside `writing`."""
+    """An open store."""
 
     def __init__(self, folder: Path, *, timeout: float = 30.0) -> None:
         self.path = folder / STORE_FILE
-        self._connection = Connection(self.path, timeout=timeout)
+        self._connection = StoreConnection(self.path, timeout=timeout)
         with self._connection.reading() as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != STORE_VERSION:
@@ -56,9 +61,9 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, *, model: str, bits: int) -> None:
-        """Make an empty store."""
+        """Create an empty store."""
         with (
-            reported(folder),
+            translate_errors(folder),
             closing(sqlite3.connect(folder / STORE_FILE, isolation_level=None)) as connection,
         ):
             connection.execute("PRAGMA journal_mode = WAL")
@@ -69,31 +74,31 @@ class Store:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the folder allows writing."""
+        """Whether this process may write to the folder."""
         return self._connection.is_writable
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._connection.close()
 
     # Transactions
 
     @contextmanager
-    def reading(self) -> Iterator[State]:
-        """See one state of the collection until the block ends; may be nested."""
+    def reading(self) -> Iterator[LocalState]:
+        """Begin a read transaction; may be nested."""
         with self._connection.reading() as connection:
             yield _state(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[Write]:
-        """Write all that the block writes, or nothing."""
+    def writing(self) -> Iterator[LocalWrite]:
+        """Begin a write transaction, committed when the block ends."""
         with self._connection.writing() as connection:
-            write = Write(connection, _state(connection))
+            write = LocalWrite(connection, _state(connection))
             yield write
             write.finish()
 
-    def state(self) -> State:
-        """Return the state now."""
+    def state(self) -> LocalState:
+        """Return the current state."""
         with self.reading() as state:
             return state
 
@@ -104,22 +109,22 @@ class Store:
         return int(self._value("SELECT COUNT(*) FROM documents"))
 
     def code_rows(self, *, after: int = 0) -> CodeRows:
-        """Return every code whose seq lies above `after`."""
+        """Return the codes of all documents with seq > `after`."""
         return self._code_rows("SELECT seq, code FROM codes WHERE seq > ? ORDER BY seq", (after,))
 
     def remembers(self, write: int, token: str) -> bool:
-        """Tell whether a write is one of this store's, and recent enough to know what came after it."""
+        """Tell whether a write belongs to this store and all changes after it are still logged."""
         query = "SELECT EXISTS (SELECT 1 FROM writes WHERE write = ? AND token = ?)"
         return bool(self._value(query, (write, token)))
 
     def token_of(self, write: int) -> str:
-        """Return the token of a write, empty where it is forgotten."""
+        """Return the token of a write; empty if it is no longer logged."""
         with self._connection.reading() as connection:
             row = connection.execute("SELECT token FROM writes WHERE write = ?", (write,)).fetchone()
         return "" if row is None else str(row[0])
 
     def changed_since(self, write: int) -> NDArray[np.int64]:
-        """Return the seqs of documents replaced or deleted after a write."""
+        """Return the seqs of documents replaced or deleted after a write, ascending."""
         with self._connection.reading() as connection:
             rows = connection.execute(
                 "SELECT DISTINCT seq FROM changes WHERE write > ? ORDER BY seq", (write,)
@@ -127,12 +132,12 @@ class Store:
             return _integers(rows)
 
     def code_rows_of(self, seqs: NDArray[np.int64]) -> CodeRows:
-        """Return the codes that these documents have."""
+        """Return the codes of these documents, ordered by seq."""
         query = "SELECT seq, code FROM codes WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"
         return self._code_rows(query, (json.dumps(seqs.tolist()),))
 
     def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
-        """Return documents by their seq."""
+        """Return documents by seq."""
         wanted = json.dumps([int(seq) for seq in seqs])
         query = f"{_DOCUMENTS} WHERE d.seq IN (SELECT value FROM json_each(?))"
         with self._connection.reading() as connection:
@@ -141,7 +146,7 @@ class Store:
     def documents(
         self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
-        """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
+        """Return up to `limit` (seq, document) pairs with `after` < seq < `before`, ordered by seq."""
         condition, values = _condition(where)
         query = f"{_DOCUMENTS} WHERE d.seq > ? AND d.seq < ? AND ({condition}) ORDER BY d.seq LIMIT ?"
         end = MAX_SEQ if before is None else before
@@ -150,14 +155,14 @@ class Store:
             return [(row[0], _document(row)) for row in rows]
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
-        """Return the seqs of the documents that a filter lets through, ascending."""
+        """Return the seqs of the documents that match a filter, ascending."""
         condition, values = _condition(where)
         query = f"SELECT d.seq FROM documents d WHERE {condition} ORDER BY d.seq"
         with self._connection.reading() as connection:
             return _integers(connection.execute(query, values))
 
     def seq_of(self, doc_id: str) -> int | None:
-        """Return the seq of an id."""
+        """Return the seq of a document, or None if there is no such id."""
         if not is_storable(doc_id):
             return None
         with self._connection.reading() as connection:
@@ -165,17 +170,17 @@ class Store:
         return None if row is None else int(row[0])
 
     def fields(self, *, limit: int) -> list[str]:
-        """Return names that the documents' metadata have had."""
+        """Return the metadata fields of all documents so far, sorted."""
         query = "SELECT name FROM fields ORDER BY name LIMIT ?"
         with self._connection.reading() as connection:
             return [name for (name,) in connection.execute(query, (limit,))]
 
     def has_field(self, name: str) -> bool:
-        """Tell whether some document's metadata have had this name."""
+        """Tell whether any document so far has had this metadata field."""
         return bool(self._value("SELECT EXISTS (SELECT 1 FROM fields WHERE name = ?)", (name,)))
 
     def ids_near(self, doc_id: str, *, limit: int) -> list[str]:
-        """Return the ids that come before and after one in the order of ids, for a suggestion."""
+        """Return up to `limit` ids on each side of `doc_id` in sorted order, for suggestions."""
         if not is_storable(doc_id):
             return []
         queries = (
@@ -183,8 +188,9 @@ class Store:
             "SELECT id FROM documents WHERE id < ? ORDER BY id DESC LIMIT ?",
         )
         with self._connection.reading() as connection:
-            found = [connection.execute(query, (doc_id, limit)).fetchall() for query in queries]
-        return [name for part in found for (name,) in part]
+            return [
+                neighbour for query in queries for (neighbour,) in connection.execute(query, (doc_id, limit))
+            ]
 
     def _value(self, query: str, values: Sequence[Any] = ()) -> Any:
         with self._connection.reading() as connection:
@@ -200,69 +206,72 @@ class Store:
                 joined = b"".join([row[1] for row in rows])
                 if len(joined) != len(rows) * width:
                     raise CollectionError(
-                        f"{self.path.parent}: its store holds codes of a wrong length: "
+                        f"{self.path.parent}: its store has codes of the wrong length: "
                         "restore the folder from a copy"
                     )
                 codes.append(np.frombuffer(joined, dtype=np.uint8).reshape(-1, width))
             return CodeRows(np.concatenate(seqs), np.concatenate(codes))
 
 
-class Write:
-    """What can be done within one write."""
+class LocalWrite:
+    """An open write transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, state: State) -> None:
+    def __init__(self, connection: sqlite3.Connection, state: LocalState) -> None:
         self._connection, self.state = connection, state
         self._next_seq = state.next_seq
         self._changed: set[int] = set()
 
     @property
     def number(self) -> int:
-        """The number that this write will have."""
+        """The number of this write."""
         return self.state.write + 1
 
     def put(self, new: Sequence[NewDocument]) -> Added:
-        """Insert documents, or replace those with the same id where they are."""
-        wanted = by_id(new, bits=self.state.bits)
-        columns = {doc_id: to_columns(one.document) for doc_id, one in wanted.items()}
-        known = self._seqs_of(list(wanted))
-        documents, codes, gone = [], [], []
-        for doc_id, one in wanted.items():
-            seq = known.get(doc_id)
+        """Insert documents, or replace those with the same id."""
+        rows = by_id(new, bits=self.state.bits)
+        columns = {doc_id: to_columns(row.document) for doc_id, row in rows.items()}
+        replaced = self._seqs_of(list(rows))
+        documents, codes, dropped_codes = [], [], []
+        for doc_id, row in rows.items():
+            seq = replaced.get(doc_id)
             if seq is None:
                 seq, self._next_seq = self._next_seq, self._next_seq + 1
-            elif one.code is None:
-                gone.append((seq,))
+            elif row.code is None:
+                dropped_codes.append((seq,))
             documents.append((seq, *columns[doc_id]))
-            if one.code is not None:
-                codes.append((seq, one.code))
+            if row.code is not None:
+                codes.append((seq, row.code))
         self._connection.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", documents)
         self._connection.executemany("INSERT OR REPLACE INTO codes VALUES (?, ?)", codes)
-        self._connection.executemany("DELETE FROM codes WHERE seq = ?", gone)
-        names = {(name,) for one in wanted.values() for name in one.document.metadata}
-        self._connection.executemany("INSERT OR IGNORE INTO fields VALUES (?)", names)
-        self._changed.update(known.values())
-        without = sum(one.code is None for one in wanted.values())
-        return Added(len(wanted) - len(known), len(known), without)
+        self._connection.executemany("DELETE FROM codes WHERE seq = ?", dropped_codes)
+        fields = {(name,) for row in rows.values() for name in row.document.metadata}
+        self._connection.executemany("INSERT OR IGNORE INTO fields VALUES (?)", fields)
+        self._changed.update(replaced.values())
+        return Added(
+            inserted=len(rows) - len(replaced),
+            replaced=len(replaced),
+            without_code=sum(row.code is None for row in rows.values()),
+        )
 
     def _seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
-        known: dict[str, int] = {}
-        for start in range(0, len(ids), MAX_VALUES):
-            part = ids[start : start + MAX_VALUES]
-            query = f"SELECT id, seq FROM documents WHERE id IN ({', '.join('?' * len(part))})"
-            known.update(self._connection.execute(query, part).fetchall())
-        return known
+        seqs: dict[str, int] = {}
+        for start in range(0, len(ids), MAX_PARAMETERS):
+            batch = ids[start : start + MAX_PARAMETERS]
+            query = f"SELECT id, seq FROM documents WHERE id IN ({', '.join('?' * len(batch))})"
+            seqs.update(self._connection.execute(query, batch).fetchall())
+        return seqs
 
     def delete(self, seqs: Iterable[int]) -> None:
         """Delete documents by seq."""
-        gone = [(int(seq),) for seq in seqs]
-        self._connection.executemany("DELETE FROM documents WHERE seq = ?", gone)
-        self._connection.executemany("DELETE FROM codes WHERE seq = ?", gone)
-        self._changed.update(seq for (seq,) in gone)
+        rows = [(int(seq),) for seq in seqs]
+        self._connection.executemany("DELETE FROM documents WHERE seq = ?", rows)
+        self._connection.executemany("DELETE FROM codes WHERE seq = ?", rows)
+        self._changed.update(seq for (seq,) in rows)
 
-    # Codes of another model, beside those in use
+    # Rehashing: the codes of the next model are collected in a table of their own
 
     def start_next_codes(self) -> str:
-        """Make an empty place for codes of another model; return the token of this rehash."""
+        """Create an empty table for the codes of another model and return the token of this rehash."""
         token = secrets.token_hex(8)
         self._connection.execute("DROP TABLE IF EXISTS next_codes")
         self._connection.execute(NEXT_CODES)
@@ -270,14 +279,14 @@ class Write:
         return token
 
     def put_next_codes(self, seqs: Sequence[int], codes: Sequence[bytes | None]) -> None:
-        """Set what these documents' codes will be; None for none."""
+        """Set the next codes of these documents; None for a document without a code."""
         pairs = zip(seqs, codes, strict=True)
         self._connection.executemany("DELETE FROM next_codes WHERE seq = ?", [(seq,) for seq in seqs])
-        known = [(seq, code) for seq, code in pairs if code is not None]
-        self._connection.executemany("INSERT INTO next_codes VALUES (?, ?)", known)
+        rows = [(seq, code) for seq, code in pairs if code is not None]
+        self._connection.executemany("INSERT INTO next_codes VALUES (?, ?)", rows)
 
     def switch(self, *, model: str, bits: int) -> None:
-        """Let the next codes be the codes; whoever has a copy of the old ones must read all anew."""
+        """Replace the codes by the next ones; the change log is cleared, so readers reload all codes."""
         self._connection.execute("DELETE FROM next_codes WHERE seq NOT IN (SELECT seq FROM documents)")
         self._connection.execute("DROP TABLE codes")
         self._connection.execute("ALTER TABLE next_codes RENAME TO codes")
@@ -286,37 +295,37 @@ class Write:
         self._connection.execute("DELETE FROM changes")
 
     def finish(self) -> None:
-        """Number this write and note what it changed."""
+        """Log the changes of this write and update the state."""
         token = secrets.token_hex(8)
         self._connection.executemany(
             "INSERT INTO changes VALUES (?, ?)", [(self.number, seq) for seq in sorted(self._changed)]
         )
-        forgotten = (self.number if self._has_too_many_changes() else self.number - REMEMBERED_WRITES,)
+        last_dropped = (self.number if self._has_too_many_changes() else self.number - MAX_REMEMBERED_WRITES,)
         self._connection.execute("INSERT INTO writes VALUES (?, ?)", (self.number, token))
         self._connection.execute(
-            "DELETE FROM writes WHERE write <= ? AND write < ?", (*forgotten, self.number)
+            "DELETE FROM writes WHERE write <= ? AND write < ?", (*last_dropped, self.number)
         )
-        self._connection.execute("DELETE FROM changes WHERE write <= ?", forgotten)
+        self._connection.execute("DELETE FROM changes WHERE write <= ?", last_dropped)
         self._connection.execute(
             "UPDATE state SET write = ?, token = ?, next_seq = ?", (self.number, token, self._next_seq)
         )
 
     def _has_too_many_changes(self) -> bool:
-        """Whether reading all codes anew is less work than keeping track; looked at now and then."""
-        if len(self._changed) <= MAX_CHANGES and self.number % 64:
+        """Whether reloading all codes is cheaper than replaying the log; checked every 64 writes."""
+        if len(self._changed) <= MAX_REMEMBERED_CHANGES and self.number % 64:
             return False
         (count,) = self._connection.execute("SELECT COUNT(*) FROM changes").fetchone()
-        return bool(count > MAX_CHANGES)
+        return bool(count > MAX_REMEMBERED_CHANGES)
 
 
 _DOCUMENTS = "SELECT d.seq, d.id, d.split, d.labels, d.metadata, d.text FROM documents d"
 
 
-def _state(connection: sqlite3.Connection) -> State:
+def _state(connection: sqlite3.Connection) -> LocalState:
     row = connection.execute("SELECT model, bits, token, next_seq, write, rehash FROM state").fetchone()
     if row is None:
         raise CollectionError("the store has lost its state: restore the folder from a copy")
-    return State(*row)
+    return LocalState(*row)
 
 
 def _condition(where: Filter | None) -> tuple[str, list[Any]]:

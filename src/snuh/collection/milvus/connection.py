@@ -15,7 +15,7 @@ from pymilvus import MilvusClient, MilvusException  # type: ignore[import-untype
 
 from snuh.collection.backend import LostConnectionError
 from snuh.errors import CollectionError, InputError
-from snuh.urls import check_characters, redact
+from snuh.urls import check_credentials, redact
 
 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs the traceback of errors that it raises
 
@@ -58,7 +58,7 @@ class MilvusUrl:
 
 def parse_url(address: str) -> MilvusUrl:
     """Parse `milvus://user:password@host:19530/database/name?tls=true`; InputError where it is malformed."""
-    check_characters(address)
+    check_credentials(address)
     expected = InputError(
         "expected milvus://USER:PASSWORD@HOST:PORT/DATABASE/NAME, of which HOST and NAME are required, "
         f"optionally with ?tls=true, got {redact(address)}"

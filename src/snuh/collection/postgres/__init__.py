@@ -1,4 +1,4 @@
-"""Collections in PostgreSQL with pgvector: a schema of a database for each."""
+"""Collections in PostgreSQL with pgvector: one schema per collection."""
 
 from __future__ import annotations
 
@@ -12,65 +12,65 @@ from snuh.collection.backend import Put
 from snuh.collection.model_files import check_takes_texts, files_of
 from snuh.collection.postgres import schema
 from snuh.collection.postgres.backend import PgBackend
-from snuh.collection.postgres.connection import Connection, PgUrl, connect, parse_url, reported
-from snuh.collection.postgres.write import PgWrite, make_tables
+from snuh.collection.postgres.connection import PgConnection, PgUrl, connect, parse_url, translate_errors
+from snuh.collection.postgres.write import PgWrite, create_tables
 from snuh.model import Model
 
 
-def open_backend(address: str, *, timeout: float) -> backend.Backend:
+def open_backend(location: str, *, timeout: float) -> backend.Backend:
     """Open a collection."""
-    return PgBackend(parse_url(address), timeout=timeout)
+    return PgBackend(parse_url(location), timeout=timeout)
 
 
 @contextmanager
-def creating(address: str, model: Model) -> Iterator[Put]:
-    """Make a collection in one transaction: a stop at any point leaves nothing behind."""
-    place = parse_url(address)
+def creating(location: str, model: Model) -> Iterator[Put]:
+    """Create a collection in one transaction: if interrupted, it leaves nothing behind."""
+    url = parse_url(location)
     check_takes_texts(model)
     files = files_of(model)
-    with connect(place) as connection, reported(place.name, is_write=True):
-        schema.ensure_absent(connection, place)
-        _ensure_pgvector(connection, place)
+    with connect(url) as connection, translate_errors(url.name, is_write=True):
+        schema.ensure_absent(connection, url)
+        _ensure_pgvector(connection, url)
         connection.execute("SET statement_timeout = 0")
         with connection.transaction():
-            _ensure_schema(connection, place)
-            write = PgWrite(connection, make_tables(connection, files, model.bits))
+            _ensure_schema(connection, url)
+            write = PgWrite(connection, create_tables(connection, files, model.bits))
             yield write.put
             write.finish()
 
 
-def _ensure_pgvector(connection: Connection, place: PgUrl) -> None:
-    with suppress(psycopg.Error), connection.transaction():  # that it is missing is said next
+def _ensure_pgvector(connection: PgConnection, url: PgUrl) -> None:
+    with suppress(psycopg.Error), connection.transaction():  # reported by the check that follows
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-    schema.pgvector(connection, place)
+    schema.check_pgvector(connection, url)
 
 
-def _ensure_schema(connection: Connection, place: PgUrl) -> None:
-    if not schema.schema_exists(connection, place):
-        connection.execute(f'CREATE SCHEMA "{place.schema}"')
+def _ensure_schema(connection: PgConnection, url: PgUrl) -> None:
+    if not schema.schema_exists(connection, url):
+        connection.execute(f'CREATE SCHEMA "{url.schema}"')
 
 
-def ensure_absent(address: str) -> None:
-    """Raise unless a collection can be made, so that nobody trains a model for nothing.
+def ensure_absent(location: str) -> None:
+    """Raise InputError unless the schema is absent or empty, CollectionError if privileges are missing.
 
-    The schema is absent, or without tables; and what it takes to make one is tried, and taken back.
+    All steps of a creation are tried and rolled back, so that errors show before a model is trained.
     """
-    place = parse_url(address)
-    with connect(place) as connection, reported(place.name):
-        schema.ensure_absent(connection, place)
+    url = parse_url(location)
+    with connect(url) as connection, translate_errors(url.name):
+        schema.ensure_absent(connection, url)
         with connection.transaction(force_rollback=True):
-            _ensure_pgvector(connection, place)
-            _ensure_schema(connection, place)
-            connection.execute(f'CREATE TABLE "{place.schema}".state ()')
+            _ensure_pgvector(connection, url)
+            _ensure_schema(connection, url)
+            connection.execute(f'CREATE TABLE "{url.schema}".state ()')
 
 
-def is_collection(address: str) -> bool:
-    """Tell whether the schema holds the state of a collection."""
-    place = parse_url(address)
-    with connect(place) as connection, reported(place.name):
-        return "state" in schema.found_columns(connection, place)
+def is_collection(location: str) -> bool:
+    """Tell whether the schema has the state table of a collection."""
+    url = parse_url(location)
+    with connect(url) as connection, translate_errors(url.name):
+        return "state" in schema.read_columns(connection, url)
 
 
-def short_name(address: str) -> str:
-    """Return the name of the collection in its database."""
-    return parse_url(address).schema
+def short_name(location: str) -> str:
+    """Return the name of the schema."""
+    return parse_url(location).schema

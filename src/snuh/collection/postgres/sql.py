@@ -1,7 +1,8 @@
-"""A filter as a condition on the columns of a document in PostgreSQL, with everything of the user's bound.
+"""Conversion to SQL: filters as conditions on `documents d`, and codes as bit strings.
 
-It says the same as `snuh.filters.matching`. The column `fields` holds the metadata with every number written
-out exactly, as `exact_json` does it: then comparing decimals is comparing what Python compares.
+Conditions are equivalent to `snuh.filters.matching`; all names and values of a filter are bound parameters.
+The column `fields` holds the metadata with all digits of every number (see `exact_json`), so that comparing
+decimals in PostgreSQL equals comparing floats in Python.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from snuh.filters import Filter
 from snuh.filters.lexer import INT64_RANGE
 from snuh.filters.tree import ID, LABELS, SPLIT, And, Comparison, Contains, Field, In, IsNull, Not, Or, Value
 
-BEYOND_EVERY_FLOAT = "1" + "0" * 309
+ABOVE_FLOAT_RANGE = "1" + "0" * 309
 
 
 def to_condition(where: Filter | None) -> tuple[str, list[str]]:
@@ -33,7 +34,7 @@ def to_condition(where: Filter | None) -> tuple[str, list[str]]:
 
 @dataclass
 class _Writer:
-    """Writes a condition from left to right, and keeps the parameters in the order of their marks."""
+    """Writes a condition from left to right, collecting parameters in the order of their placeholders."""
 
     parameters: list[str] = field(default_factory=list)
 
@@ -44,7 +45,7 @@ class _Writer:
             case Or(parts):
                 return "(" + " OR ".join(self.write(part) for part in parts) + ")"
             case Not(part):
-                # Null counts as false here, which a plain NOT would leave null.
+                # NOT would turn null into null; a condition that is null counts as false.
                 return f"({self.write(part)} IS NOT TRUE)"
             case IsNull(name):
                 return self.is_null(name)
@@ -55,8 +56,7 @@ class _Writer:
             case Comparison(name, order, value):
                 return self.ordered(name, order, value)
             case Contains(name, value):
-                found = self.value_of(name)
-                return f"(jsonb_typeof({found}) = 'array' AND {self.value_of(name)} @> {self.bind(value)})"
+                return f"({self.has_type(name, 'array')} AND {self.value_of(name)} @> {self.bind(value)})"
         raise TypeError(f"expected a filter made by parse, got {filter_!r}")
 
     def is_null(self, name: Field) -> str:
@@ -67,7 +67,7 @@ class _Writer:
     def equals(self, name: Field, value: Value | None) -> str:
         if value is None:
             return self.is_null(name)
-        if name.keys in ((ID,), (SPLIT,)):  # so that the index of ids is of use
+        if name.keys in ((ID,), (SPLIT,)):  # a plain comparison can use the index on id
             return f"(d.{name.keys[0]} = {self.bind_text(value)})" if isinstance(value, str) else "false"
         return f"({self.value_of(name)} = {self.bind(value)})"
 
@@ -75,22 +75,24 @@ class _Writer:
         if isinstance(value, bool):
             return "false"
         if not isinstance(value, str):
-            found = self.value_of(name)
-            return f"(jsonb_typeof({found}) = 'number' AND {self.value_of(name)} {order} {self.bind(value)})"
-        found = self.value_of(name)
+            return f"({self.has_type(name, 'number')} AND {self.value_of(name)} {order} {self.bind(value)})"
+        is_string = self.has_type(name, "string")
         text = f"({self.value_of(name)} #>> '{{}}') COLLATE \"C\""
-        return f"(jsonb_typeof({found}) = 'string' AND {text} {order} {self.bind_text(value)})"
+        return f"({is_string} AND {text} {order} {self.bind_text(value)})"
+
+    def has_type(self, name: Field, type_name: str) -> str:
+        return f"jsonb_typeof({self.value_of(name)}) = '{type_name}'"
 
     def value_of(self, name: Field) -> str:
-        """Return the value as jsonb; a step into what is no object gives null."""
+        """Return the value as jsonb; a key of anything but an object is null."""
         first, *others = name.keys
         if first in (ID, SPLIT):
-            found = f"to_jsonb(d.{first})"
+            value = f"to_jsonb(d.{first})"
         elif first == LABELS:
-            found = "d.labels"
+            value = "d.labels"
         else:
-            found, others = "d.fields", list(name.keys)
-        return found + "".join(f" -> {self.bind_text(key)}" for key in others)
+            value, others = "d.fields", list(name.keys)
+        return value + "".join(f" -> {self.bind_text(key)}" for key in others)
 
     def bind(self, value: Value) -> str:
         self.parameters.append(exact_json(value))
@@ -102,9 +104,9 @@ class _Writer:
 
 
 def exact_json(value: Any) -> str:  # Any: a JSON value
-    """Write a value as JSON, every number with the digits that it has: 0.1 is a little more than a tenth.
+    """Write a value as JSON with all decimal digits of each float: 0.1 is 0.1000000000000000055511...
 
-    A whole number of more than 64 bits is that of a float, as for filters everywhere.
+    An integer of more than 64 bits is rounded to a float, as for filters everywhere.
     """
     if isinstance(value, Mapping):
         pairs = (f"{exact_json(str(key))}:{exact_json(item)}" for key, item in value.items())
@@ -123,20 +125,17 @@ def _exact_number(value: int | float) -> str:
         try:
             value = float(value)
         except OverflowError:
-            return BEYOND_EVERY_FLOAT if value > 0 else f"-{BEYOND_EVERY_FLOAT}"
+            return ABOVE_FLOAT_RANGE if value > 0 else f"-{ABOVE_FLOAT_RANGE}"
     return format(Decimal(value), "f")
 
 
-# Codes as PostgreSQL writes bits: "0110...", the first bit first, as `snuh.codes.pack` packs them.
-
-
 def to_bits(code: bytes) -> str:
-    """Return the bits of a code."""
+    """Return a code as PostgreSQL's bit string, in the order of `snuh.codes.pack`."""
     return f"{int.from_bytes(code, 'big'):0{8 * len(code)}b}"
 
 
-def to_rows(rows: Sequence[tuple[int, str]], *, bits: int) -> CodeRows:
-    """Return seqs and bits as arrays."""
+def to_code_rows(rows: Sequence[tuple[int, str]], *, bits: int) -> CodeRows:
+    """Convert pairs of seq and bit string to arrays."""
     seqs: NDArray[np.int64] = np.fromiter((seq for seq, _ in rows), dtype=np.int64, count=len(rows))
     digits = np.frombuffer("".join(code for _, code in rows).encode(), dtype=np.uint8)
     return CodeRows(seqs, np.packbits(digits.reshape(len(rows), bits) == ord("1"), axis=1))

@@ -1,4 +1,4 @@
-"""What can be done within one write of a collection in PostgreSQL."""
+"""Writes to a collection in PostgreSQL: creation, documents and rehashing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from snuh.collection import backend
-from snuh.collection.backend import Columns, NewDocument, by_id, to_columns
+from snuh.collection.backend import Columns, NewDocument, State, by_id, to_columns
 from snuh.collection.model_files import ModelFiles, files_of
-from snuh.collection.postgres.connection import Connection, Connections
-from snuh.collection.postgres.schema import FORMAT, TABLES, codes_table, create_codes
+from snuh.collection.postgres.connection import PgConnection, PgPool
+from snuh.collection.postgres.schema import FORMAT, codes_table, create_codes, create_statements
 from snuh.collection.postgres.sql import exact_json, to_bits
 from snuh.collection.results import Added
 from snuh.corpus import Document
@@ -24,82 +23,91 @@ from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, InputError, SnuhError
 from snuh.model import Model
 
-ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
-PERHAPS_INEXACT = re.compile(r"[0-9](?:[.eE]|[0-9]{18})")  # a float, or a whole number of over 64 bits
-MAX_ID = 2_000  # bytes: more do not fit into an index
+if TYPE_CHECKING:
+    from snuh.collection.postgres.backend import PgBackend
+
+logger = logging.getLogger(__name__)
+
+ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # in JSON
+MAYBE_INEXACT = re.compile(r"[0-9](?:[.eE]|[0-9]{18})")  # a float, or an integer of more than 64 bits
+MAX_ID_BYTES = 2_000  # of an index entry
+BATCH_DOCUMENTS = 5_000  # of a rehash
+CHECKED_DOCUMENTS = 10  # by `check_codes_present`, whatever the size of the collection
 
 
 @dataclass(frozen=True, slots=True)
-class State(backend.State):
-    """What a collection is at one moment."""
+class PgState(State):
+    """A collection in PostgreSQL at one point in time."""
 
-    codes: str  # the table
+    codes: str  # name of the table
     write: int  # number of the last write
-    rehash: str | None  # token of the rehash under way, or of one that was interrupted
+    rehash: str | None  # token of a running or interrupted rehash
 
 
 class PgWrite:
-    """Writes with one connection, whose transaction holds the lock of all writers."""
+    """An open write transaction, which holds the lock on the state row."""
 
-    def __init__(self, connection: Connection, state: State) -> None:
+    def __init__(self, connection: PgConnection, state: PgState) -> None:
         self._connection, self.state = connection, state
         self._next_seq = state.next_seq
 
     @property
     def number(self) -> int:
-        """The number that this write will have."""
+        """The number of this write."""
         return self.state.write + 1
 
     def put(self, new: Sequence[NewDocument]) -> Added:
-        """Insert documents, or replace those with the same id where they are."""
-        wanted = by_id(new, bits=self.state.bits)
-        columns = {doc_id: _columns(one.document) for doc_id, one in wanted.items()}
-        known = self._seqs_of(list(wanted))
-        if known:
-            self.delete(known.values())
+        """Insert documents, or replace those with the same id."""
+        rows = by_id(new, bits=self.state.bits)
+        columns = {doc_id: _columns(row.document) for doc_id, row in rows.items()}
+        replaced = self._seqs_of(list(rows))
+        if replaced:
+            self.delete(replaced.values())
         seqs = {}
-        for doc_id in wanted:
-            seqs[doc_id] = known.get(doc_id, self._next_seq)
-            self._next_seq += doc_id not in known
-        self._copy_documents(wanted, columns, seqs)
-        codes = [(seqs[doc_id], one.code) for doc_id, one in wanted.items()]
-        self.copy_codes(self.state.codes, codes)
-        names = sorted({name for one in wanted.values() for name in one.document.metadata})
-        if names:
+        for doc_id in rows:
+            seqs[doc_id] = replaced.get(doc_id, self._next_seq)
+            self._next_seq += doc_id not in replaced
+        self._copy_documents(rows, columns, seqs)
+        self.copy_codes(self.state.codes, [(seqs[doc_id], row.code) for doc_id, row in rows.items()])
+        fields = sorted({name for row in rows.values() for name in row.document.metadata})
+        if fields:
             self._connection.execute(
-                "INSERT INTO fields SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", (names,)
+                "INSERT INTO fields SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", (fields,)
             )
-        without = sum(one.code is None for one in wanted.values())
-        return Added(len(wanted) - len(known), len(known), without)
+        return Added(
+            inserted=len(rows) - len(replaced),
+            replaced=len(replaced),
+            without_code=sum(row.code is None for row in rows.values()),
+        )
 
     def _seqs_of(self, ids: list[str]) -> dict[str, int]:
         rows = self._connection.execute("SELECT id, seq FROM documents WHERE id = ANY(%s::text[])", (ids,))
         return dict(rows.fetchall())
 
     def _copy_documents(
-        self, by_id: dict[str, NewDocument], columns: dict[str, Columns], seqs: dict[str, int]
+        self, rows: dict[str, NewDocument], columns: dict[str, Columns], seqs: dict[str, int]
     ) -> None:
         statement = "COPY documents (seq, id, split, labels, metadata, fields, text, write) FROM STDIN"
         with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for doc_id, row in columns.items():
-                fields = row.metadata
-                if PERHAPS_INEXACT.search(fields):
-                    fields = exact_json(by_id[doc_id].document.metadata)
+            for doc_id, cells in columns.items():
+                fields = cells.metadata
+                if MAYBE_INEXACT.search(fields):
+                    fields = exact_json(rows[doc_id].document.metadata)
                 copy.write_row(
                     (
                         seqs[doc_id],
-                        row.id,
-                        row.split,
-                        row.labels,
-                        row.metadata,
+                        cells.id,
+                        cells.split,
+                        cells.labels,
+                        cells.metadata,
                         fields,
-                        row.text,
+                        cells.text,
                         self.number,
                     )
                 )
 
     def copy_codes(self, table: str, codes: Iterable[tuple[int, bytes | None]]) -> None:
-        """Append codes to a table; None for none."""
+        """Append codes to a table, leaving out documents without one."""
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} (seq, code) FROM STDIN") as copy:
             for seq, code in codes:
                 if code is not None:
@@ -107,31 +115,31 @@ class PgWrite:
 
     def delete(self, seqs: Iterable[int]) -> None:
         """Delete documents by seq."""
-        gone = [int(seq) for seq in seqs]
+        rows = [int(seq) for seq in seqs]
         for table in ("documents", self.state.codes):
-            self._connection.execute(f"DELETE FROM {table} WHERE seq = ANY(%s::bigint[])", (gone,))
+            self.delete_rows(table, rows)
 
-    # Codes of another model, beside those in use
+    def delete_rows(self, table: str, seqs: Sequence[int]) -> None:
+        """Delete rows of one table by seq."""
+        self._connection.execute(f"DELETE FROM {table} WHERE seq = ANY(%s::bigint[])", (list(seqs),))
 
-    def start_next(self, table: str, bits: int, files: ModelFiles, token: str) -> None:
-        """Make an empty table for codes of another model, and note that a rehash is under way."""
-        left = self._connection.execute(
+    # Rehashing: the codes of the next model are collected in a table of their own
+
+    def start_rehash(self, table: str, bits: int, files: ModelFiles, token: str) -> None:
+        """Create an empty table for the codes of another model, and store the model."""
+        orphans = self._connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
             "AND relkind = 'r' AND relname ~ '^codes_[0-9]+$' AND relname <> %s",
             (self.state.codes,),
         )
-        for (name,) in left.fetchall():  # by a rehash that was stopped
+        for (name,) in orphans.fetchall():  # of interrupted rehashes
             self._connection.execute(f"DROP TABLE {name}")
         self._connection.execute(create_codes(table, bits))
-        keep_model(self._connection, files)
+        _save_model(self._connection, files)
         self._connection.execute("UPDATE state SET rehash = %s", (token,))
 
-    def drop_next(self, table: str, seqs: Sequence[int]) -> None:
-        """Forget what these documents' codes were to be."""
-        self._connection.execute(f"DELETE FROM {table} WHERE seq = ANY(%s::bigint[])", (list(seqs),))
-
     def switch(self, table: str, *, model: str, bits: int) -> None:
-        """Let another table be the one of the codes."""
+        """Make another table the one with the current codes."""
         self._connection.execute(
             f"DELETE FROM {table} c WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.seq = c.seq)"
         )
@@ -142,19 +150,19 @@ class PgWrite:
         self._connection.execute("DELETE FROM fast")
 
     def finish(self) -> None:
-        """Number this write."""
+        """Update the state."""
         self._connection.execute(
             "UPDATE state SET write = %s, token = %s, next_seq = %s",
             (self.number, secrets.token_hex(8), self._next_seq),
         )
 
 
-def make_tables(connection: Connection, files: ModelFiles, bits: int) -> State:
-    """Make the tables of an empty collection, and return its state."""
-    state = State(files.fingerprint, bits, secrets.token_hex(8), 1, codes_table(0), 0, None)
-    for statement in (*TABLES.split(";")[:-1], create_codes(state.codes, bits)):
+def create_tables(connection: PgConnection, files: ModelFiles, bits: int) -> PgState:
+    """Create the tables of an empty collection and return its state."""
+    state = PgState(files.fingerprint, bits, secrets.token_hex(8), 1, codes_table(0), 0, None)
+    for statement in (*create_statements(), create_codes(state.codes, bits)):
         connection.execute(statement)
-    keep_model(connection, files)
+    _save_model(connection, files)
     connection.execute(
         "INSERT INTO state (one, format, model, bits, codes, write, token, next_seq) "
         "VALUES (1, %s, %s, %s, %s, %s, %s, %s)",
@@ -163,8 +171,7 @@ def make_tables(connection: Connection, files: ModelFiles, bits: int) -> State:
     return state
 
 
-def keep_model(connection: Connection, files: ModelFiles) -> None:
-    """Store the files of a model."""
+def _save_model(connection: PgConnection, files: ModelFiles) -> None:
     for name, content in files.content.items():
         connection.execute(
             "INSERT INTO models VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
@@ -173,54 +180,45 @@ def keep_model(connection: Connection, files: ModelFiles) -> None:
 
 
 def _columns(document: Document) -> Columns:
+    """Return a document as columns; InputError if PostgreSQL cannot store them."""
     row = to_columns(document)
     if "\0" in f"{row.id}{row.split}{row.text}" or ESCAPED_NUL.search(f"{row.labels} {row.metadata}"):
         raise InputError(
             f"the document {quote(document.id)} cannot be stored: "
-            "it holds the character U+0000, which PostgreSQL does not take"
+            "it contains the character U+0000, which PostgreSQL does not support"
         )
-    if len(row.id.encode()) > MAX_ID:
+    if len(row.id.encode()) > MAX_ID_BYTES:
         raise InputError(
             f"the document {quote(document.id)} cannot be stored: its id has {len(row.id.encode()):,} bytes, "
-            f"PostgreSQL takes up to {MAX_ID:,}"
+            f"PostgreSQL allows up to {MAX_ID_BYTES:,}"
         )
     return row
 
 
-# Codes of another model for all documents, in a table beside the one in use.
-
-if TYPE_CHECKING:
-    from snuh.collection.postgres.backend import PgBackend
-
-logger = logging.getLogger(__name__)
-
-BATCH_DOCUMENTS = 5_000
-
-
 def rehash(
-    backend: PgBackend, connections: Connections, model: Model, *, progress: Callable[[float], None] | None
+    backend: PgBackend, pool: PgPool, model: Model, *, progress: Callable[[float], None] | None
 ) -> None:
-    """Encode every document with `model`, then let the table of these codes be the one in use.
+    """Encode every document with `model` into a new table, then switch to it.
 
-    Whoever still reads the old table is in a transaction that sees the old state; it is dropped afterwards.
+    Transactions that still read the old table see the old state; it is dropped after them.
     """
     files, token = files_of(model), secrets.token_hex(8)
     with backend.writing() as write:
         start, end, table = write.number, write.state.next_seq, codes_table(write.number)
-        write.start_next(table, model.bits, files, token)
+        write.start_rehash(table, model.bits, files, token)
     last = 0
     while batch := backend.documents(after=last, limit=BATCH_DOCUMENTS):
         with backend.writing() as write:
-            _check_turn(write, token, name=backend.name)
+            _check_not_superseded(write, token, name=backend.name)
             write.copy_codes(table, _encoded(batch, model))
         last = batch[-1][0]
         if progress is not None:
             progress(min(1.0, last / max(1, end - 1)))
     with backend.writing() as write:
-        _check_turn(write, token, name=backend.name)
-        # What others wrote meanwhile is encoded here, where nobody else can write.
+        _check_not_superseded(write, token, name=backend.name)
+        # Catch up with concurrent writes while holding the write lock.
         changed = [seq for seq in backend.changed_since(start).tolist() if seq <= last]
-        write.drop_next(table, changed)
+        write.delete_rows(table, changed)
         for first in range(0, len(changed), BATCH_DOCUMENTS):
             documents = backend.documents_of(changed[first : first + BATCH_DOCUMENTS])
             write.copy_codes(table, _encoded(list(documents.items()), model))
@@ -230,46 +228,41 @@ def rehash(
         write.switch(table, model=files.fingerprint, bits=model.bits)
         old = write.state.codes
     try:
-        with connections.writing() as connection:
+        with pool.writing() as connection:
             connection.execute(f"DROP TABLE IF EXISTS {old}")
-    except SnuhError as error:  # it only takes space, until the next rehash
+    except SnuhError as error:  # it only wastes space until the next rehash
         logger.warning("the table of the old codes could not be dropped: %s", error)
 
 
 def _encoded(batch: Sequence[tuple[int, Document]], model: Model) -> Iterator[tuple[int, bytes | None]]:
     seqs = iter([seq for seq, _ in batch])
-    for part in encode_documents(model, [document for _, document in batch]):
-        for code in part.packed():
+    for encoded in encode_documents(model, [document for _, document in batch]):
+        for code in encoded.packed():
             yield next(seqs), code
 
 
-def _check_turn(write: PgWrite, token: str, *, name: str) -> None:
+def _check_not_superseded(write: PgWrite, token: str, *, name: str) -> None:
     if write.state.rehash != token:
-        raise CollectionError(f"{name}: another rehash of it has started: this one stops")
+        raise CollectionError(f"{name}: another rehash has started: this one stops")
 
 
-# Whether the documents have their codes, as far as a few of them tell.
+def check_codes_present(connection: PgConnection, state: PgState, model: Model, *, name: str) -> None:
+    """Raise CollectionError if one of a few evenly spaced documents has lost its code.
 
-LOOKED_AT = 10  # documents from all over: opening takes no longer where there are millions
-
-
-def check_has_codes(connection: Connection, state: State, model: Model, *, name: str) -> None:
-    """Raise CollectionError where one of a few documents has lost its code.
-
-    One without any word that the model knows never had one.
+    A document without a word that the model knows has none.
     """
-    places = np.linspace(1, max(1, state.next_seq - 1), LOOKED_AT).astype(int).tolist()
-    # Asked for one by one, by their keys: joined, the planner might read both tables as a whole.
+    seqs = np.linspace(1, max(1, state.next_seq - 1), CHECKED_DOCUMENTS).astype(int).tolist()
+    # A lateral join uses the keys; with a plain join the planner might read both tables in full.
     rows = connection.execute(
-        "SELECT DISTINCT d.seq, d.id, d.text FROM unnest(%s::bigint[]) AS wanted (seq) CROSS JOIN LATERAL "
-        "(SELECT seq, id, text FROM documents WHERE seq >= wanted.seq ORDER BY seq LIMIT 1) d "
+        "SELECT DISTINCT d.seq, d.id, d.text FROM unnest(%s::bigint[]) AS sampled (seq) CROSS JOIN LATERAL "
+        "(SELECT seq, id, text FROM documents WHERE seq >= sampled.seq ORDER BY seq LIMIT 1) d "
         f"WHERE (SELECT 1 FROM {state.codes} c WHERE c.seq = d.seq) IS NULL ORDER BY d.seq",
-        (places,),
+        (seqs,),
     ).fetchall()
     for batch in encode_documents(model, [Document(doc_id, text) for _, doc_id, text in rows]):
         for document, code in zip(batch.documents, batch.packed(), strict=True):
             if code is not None:
                 raise CollectionError(
-                    f"{name}: it has lost codes, such as that of the document {quote(document.id)}: "
+                    f"{name}: codes are missing, such as that of the document {quote(document.id)}: "
                     "restore the tables from a copy"
                 )

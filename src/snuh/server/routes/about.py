@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 
 from snuh.collection import Collection
 from snuh.collection.model_files import files_of
-from snuh.collection.results import info_to_json
+from snuh.collection.results import document_to_json, info_to_json
 from snuh.corpus import Document
 from snuh.corpus.document import JSON
 from snuh.errors import SnuhError
@@ -24,7 +24,6 @@ from snuh.model import Model
 from snuh.server.errors import check_length, of_error
 from snuh.server.metrics import Metrics
 from snuh.server.requests import answer, limits, served
-from snuh.server.routes.documents import document_to_json
 from snuh.server.routes.openapi import answers, other_content
 from snuh.server.schemas import (
     MAX_SAMPLED,
@@ -211,7 +210,7 @@ async def info(request: Request, name: str) -> Response:
         told = info_to_json(found, collection.model.training)
         del told["collection"]
         if found.index is not None:
-            told["index"]["words"] = found.index.words
+            told["index"]["description"] = found.index.description
         return {"version": version, **told}
 
     # "snuh index" changes what is told here, and is no write.

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from starlette.responses import StreamingResponse
 
 from snuh.collection import Added, Collection
+from snuh.collection.results import document_to_json
 from snuh.corpus import Document
 from snuh.corpus.document import quote
 from snuh.errors import InputError, SnuhError
@@ -103,17 +104,6 @@ async def delete(request: Request, name: str) -> Response:
     told = await collection.writing.run(work)
     request.app.state.metrics.count_written(name, told["deleted"])
     return answer(request, told)
-
-
-def document_to_json(document: Document) -> Json:
-    """Return a whole document as plain values."""
-    return {
-        "id": document.id,
-        "text": document.text,
-        "labels": document.labels,
-        "split": document.split,
-        "metadata": document.metadata,
-    }
 
 
 def added_to_json(added: Added, collection: Collection) -> Json:

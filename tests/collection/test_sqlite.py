@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from snuh.collection import Collection
-from snuh.collection.local.sqlite import Connection
+from snuh.collection.local.sqlite import StoreConnection
 from snuh.collection.local.store import STORE_FILE
 from tests.collection.worlds import toy_model
 
@@ -17,18 +17,18 @@ def test_threads_open_and_close_stores_at_the_same_time(tmp_path: Path) -> None:
     stores = [tmp_path / name / STORE_FILE for name in ("a", "b")]
     for store in stores:
         Collection.create(store.parent, toy_model()).close()
-    many = [Connection(stores[0], timeout=5) for _ in range(50)]
+    many = [StoreConnection(stores[0], timeout=5) for _ in range(50)]
     problems: list[Exception] = []
     end = time.monotonic() + 1.0
 
     def work(store: Path) -> None:
         try:
             while time.monotonic() < end:
-                Connection(store, timeout=5).close()
+                StoreConnection(store, timeout=5).close()
         except Exception as error:
             problems.append(error)
 
-    usual = sys.getswitchinterval()
+    default = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         threads = [threading.Thread(target=work, args=(store,)) for store in (*stores, stores[0])]
@@ -37,7 +37,7 @@ def test_threads_open_and_close_stores_at_the_same_time(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     finally:
-        sys.setswitchinterval(usual)
+        sys.setswitchinterval(default)
         for one in many:
             one.close()
     assert not problems

@@ -38,14 +38,14 @@ def ids(hits: list[Any]) -> list[str]:
 # Searching
 
 
-def test_equally_near_documents_come_in_order_of_insertion(place: Path) -> None:
-    with Collection.create(place / "c", toy_model()) as collection:
+def test_equally_near_documents_come_in_order_of_insertion(workspace: Path) -> None:
+    with Collection.create(workspace / "c", toy_model()) as collection:
         collection.add(document(number, "ship") for number in (5, 3, 9, 1))
         collection.add([document(3, "ship", again=True)])
         assert ids(collection.search("ship", k=3)) == ["d5", "d3", "d9"]
 
 
-def test_a_replaced_document_keeps_its_place_and_a_deleted_one_loses_it(collection: Collection) -> None:
+def test_a_replaced_document_keeps_its_position_and_a_deleted_one_loses_it(collection: Collection) -> None:
     collection.add([document(4, "fog", year=1)])
     assert [one.id for one in collection.documents()][4] == "d4"
     assert collection.get("d4") == document(4, "fog", year=1)
@@ -54,14 +54,14 @@ def test_a_replaced_document_keeps_its_place_and_a_deleted_one_loses_it(collecti
     assert [one.id for one in collection.documents()][-1] == "d4"
 
 
-def test_asking_for_more_than_there_are_returns_all_that_have_a_code(collection: Collection) -> None:
+def test_a_large_k_returns_all_documents_with_a_code(collection: Collection) -> None:
     collection.add([Document("silent", UNKNOWN), Document("empty", "")])
     assert len(collection.search("ship", k=1_000)) == 12
     assert len(collection) == 14 and collection.info().searchable == 12
 
 
-def test_a_filter_returns_k_documents_where_k_exist(place: Path) -> None:
-    with Collection.create(place / "c", toy_model()) as collection:
+def test_a_filter_returns_k_documents_where_k_exist(workspace: Path) -> None:
+    with Collection.create(workspace / "c", toy_model()) as collection:
         collection.add(document(number, "ship", rare=False) for number in range(300))
         collection.add(document(number, "fog", rare=True) for number in range(300, 305))
         found = collection.search("ship", k=5, where="rare = true")
@@ -75,8 +75,8 @@ def test_a_radius_leaves_out_what_is_farther(collection: Collection) -> None:
         assert found == [hit for hit in everything if hit.distance <= radius]
 
 
-def test_similar_documents_leave_out_the_document_itself(place: Path) -> None:
-    with Collection.create(place / "c", toy_model()) as collection:
+def test_similar_documents_leave_out_the_document_itself(workspace: Path) -> None:
+    with Collection.create(workspace / "c", toy_model()) as collection:
         collection.add(document(number, "ship") for number in range(5))
         assert ids(collection.similar("d3", k=4)) == ["d0", "d1", "d2", "d4"]
         assert ids(collection.similar("d3", k=2)) == ["d0", "d1"]
@@ -102,7 +102,7 @@ def test_the_cosine_of_a_document_with_itself_is_one(collection: Collection) -> 
     assert best.score == pytest.approx(1.0, abs=1e-6)
 
 
-def test_many_queries_at_once_get_the_answers_of_one_at_a_time(collection: Collection) -> None:
+def test_search_many_returns_the_results_of_single_searches(collection: Collection) -> None:
     texts = ["ship", UNKNOWN, "fog ice", ""]
     found = collection.search_many(texts, k=4)
     assert found == [collection.search("ship", k=4), None, collection.search("fog ice", k=4), None]
@@ -114,8 +114,8 @@ def test_a_code_finds_what_its_text_finds(collection: Collection) -> None:
     assert found == collection.search("ship fog", k=5)
 
 
-def test_an_empty_collection_answers_with_nothing(place: Path) -> None:
-    with Collection.create(place / "c", toy_model()) as collection:
+def test_an_empty_collection_answers_with_nothing(workspace: Path) -> None:
+    with Collection.create(workspace / "c", toy_model()) as collection:
         assert len(collection) == 0
         assert collection.search("ship") == []
         assert list(collection.documents()) == []
@@ -127,22 +127,25 @@ def test_an_empty_collection_answers_with_nothing(place: Path) -> None:
 # Fast lists
 
 
-def test_fast_searches_follow_every_change(place: Path) -> None:
-    with tiny_thresholds(changes=5, batch=1_000), Collection.create(place / "c", toy_model()) as collection:
+def test_approximate_searches_follow_every_change(workspace: Path) -> None:
+    with (
+        tiny_thresholds(changes=5, batch=1_000),
+        Collection.create(workspace / "c", toy_model()) as collection,
+    ):
         collection.add(documents(40))
         collection.build_index(recall=1.0)
         for number in range(40, 80):
             collection.add([document(number), document(number - 20, "fog")])
             collection.delete([f"d{number - 40}"])
-            held = {one.id for one in collection.documents()}
+            stored_ids = {one.id for one in collection.documents()}
             found = collection.search("ship fog", k=100, approximate=True)
-            assert set(ids(found)) == held  # with k above their number nothing may be missing
-        assert_answers_like(collection, stored(place / "c"))
+            assert set(ids(found)) == stored_ids  # k exceeds their number
+        assert_answers_like(collection, stored(workspace / "c"))
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_lists_of_the_codes_of_an_older_model_are_not_used(place: Path, seed: int) -> None:
-    with Collection.create(place / "c", toy_model()) as collection:
+def test_the_index_of_an_older_model_is_not_used(workspace: Path, seed: int) -> None:
+    with Collection.create(workspace / "c", toy_model()) as collection:
         collection.add(documents(300))
         collection.build_index()
         collection.rehash(toy_model(seed))
@@ -150,8 +153,8 @@ def test_lists_of_the_codes_of_an_older_model_are_not_used(place: Path, seed: in
         assert collection.search("ship", approximate=True) == collection.search("ship")
 
 
-def test_lists_for_fewer_documents_are_not_used_for_a_store_put_back(place: Path) -> None:
-    folder = place / "c"
+def test_the_index_of_a_newer_store_is_not_used_after_a_restore(workspace: Path) -> None:
+    folder = workspace / "c"
     with Collection.create(folder, toy_model()) as collection:
         collection.add(documents(30))
     backup = (folder / "store.sqlite").read_bytes()
@@ -167,8 +170,8 @@ def test_lists_for_fewer_documents_are_not_used_for_a_store_put_back(place: Path
         assert len(collection.search("ship", k=100, approximate=True)) == 30
 
 
-def test_a_damaged_file_of_lists_is_not_used(place: Path) -> None:
-    folder = place / "c"
+def test_a_damaged_index_file_is_not_used(workspace: Path) -> None:
+    folder = workspace / "c"
     with Collection.create(folder, toy_model()) as collection:
         collection.add(documents(300))
         collection.build_index(recall=1.0)
@@ -186,20 +189,20 @@ def test_a_damaged_file_of_lists_is_not_used(place: Path) -> None:
             assert collection.search("ship", k=300, approximate=True) == expected
 
 
-def _flipped(content: bytes, place: int) -> bytes:
-    return content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
+def _flipped(content: bytes, position: int) -> bytes:
+    return content[:position] + bytes([content[position] ^ 4]) + content[position + 1 :]
 
 
 # Looking up
 
 
-def test_documents_come_back_as_they_were_given(place: Path) -> None:
+def test_documents_come_back_as_they_were_given(workspace: Path) -> None:
     given = [
         Document("a", "ship\0 with NUL", ("x", "é"), "train", {"n": 2**70, "deep": {"l": [1, None, 2.5]}}),
         Document("ß/\n\t日本 \U0001f600", "", (), None, {}),
         Document(" ", " \r\n ", ("",), "val", {"": "", "a.b": True, "x\0": "\0"}),
     ]
-    with Collection.create(place / "c", toy_model()) as collection:
+    with Collection.create(workspace / "c", toy_model()) as collection:
         collection.add(given)
         assert list(collection.documents()) == given
         assert [collection.get(one.id) for one in given] == given
@@ -248,9 +251,9 @@ def test_of_several_documents_with_one_id_the_last_counts(collection: Collection
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 0}, "k must be a whole number of at least 1, got 0"),
-        ({"k": 2.5}, "k must be a whole number of at least 1, got 2.5"),
-        ({"radius": -1}, "radius must be a whole number of at least 0, got -1"),
+        ({"k": 0}, "k must be an integer of at least 1, got 0"),
+        ({"k": 2.5}, "k must be an integer of at least 1, got 2.5"),
+        ({"radius": -1}, "radius must be an integer of at least 0, got -1"),
         ({"rerank": "cosin"}, 'did you mean "cosine"'),
         ({"shortlist": 5}, "needs rerank"),
         ({"where": "yaer = 1"}, 'no document has a field "yaer" (did you mean "year"?)'),
@@ -258,9 +261,7 @@ def test_of_several_documents_with_one_id_the_last_counts(collection: Collection
         ({"limit": 3}, "limit"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(
-    collection: Collection, options: dict[str, Any], message: str
-) -> None:
+def test_invalid_options_are_refused(collection: Collection, options: dict[str, Any], message: str) -> None:
     for search in (lambda: collection.search("ship", **options), lambda: collection.similar("d1", **options)):
         with pytest.raises(InputError) as caught:
             search()
@@ -288,7 +289,7 @@ def test_an_unknown_id_is_refused_with_the_nearest_one(collection: Collection) -
         assert "\n" not in str(caught.value)
 
 
-def test_an_id_that_is_no_string_is_refused(collection: Collection) -> None:
+def test_an_id_that_is_not_a_string_is_refused(collection: Collection) -> None:
     collection.add([Document("1", "ship")])
     for doc_id in (1, None, b"1"):
         with pytest.raises(InputError, match="an id must be a string"):
@@ -296,7 +297,7 @@ def test_an_id_that_is_no_string_is_refused(collection: Collection) -> None:
     assert "1" in collection
 
 
-def test_a_single_id_is_no_list_of_ids(collection: Collection) -> None:
+def test_a_single_id_instead_of_a_list_is_refused(collection: Collection) -> None:
     with pytest.raises(InputError, match="put it into a list"):
         collection.delete("d1")
 
@@ -346,41 +347,41 @@ def test_metadata_nested_too_deeply_is_refused(collection: Collection) -> None:
         (7, "must be a Document or a mapping"),
     ],
 )
-def test_what_is_no_document_is_refused(collection: Collection, given: Any, message: str) -> None:
+def test_values_that_are_not_documents_are_refused(collection: Collection, given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         collection.add([given])
     assert len(collection) == 12
 
 
 def test_a_document_that_is_too_long_is_refused(collection: Collection) -> None:
-    with pytest.raises(InputError, match=r'"d90" has 11 characters, the limit is 10: cut it'):
+    with pytest.raises(InputError, match=r'"d90" has 11 characters, the limit is 10: split it'):
         collection.add([document(90, "ship", "market"[:6])], max_characters=10)
     assert collection.add([document(90, "ship market")], max_characters=11).inserted == 1
 
 
-def test_a_collection_needs_a_model_of_texts(place: Path, collection: Collection) -> None:
+def test_a_collection_needs_a_model_of_texts(workspace: Path, collection: Collection) -> None:
     from snuh.model import Model
 
     rows_only = Model(toy_model().encoder)
     with pytest.raises(InputError, match="needs a model of texts"):
-        Collection.create(place / "other", rows_only)
+        Collection.create(workspace / "other", rows_only)
     with pytest.raises(InputError, match="needs a model of texts"):
         collection.rehash(rows_only)
-    assert not (place / "other").exists()
+    assert not (workspace / "other").exists()
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_missing(place: Path) -> None:
+def test_a_missing_folder_is_reported(workspace: Path) -> None:
     with pytest.raises(InputError, match="there is no collection"):
-        Collection(place / "nothing")
-    (place / "file").write_text("x")
+        Collection(workspace / "nothing")
+    (workspace / "file").write_text("x")
     with pytest.raises(InputError, match="is not a collection"):
-        Collection(place / "file")
+        Collection(workspace / "file")
 
 
 # What a server asks of it
 
 
-def test_the_version_changes_with_every_write_whoever_writes(collection: Collection, folder: Path) -> None:
+def test_the_version_changes_with_every_write_of_any_process(collection: Collection, folder: Path) -> None:
     seen = [collection.version(), collection.version()]
     assert seen[0] == seen[1]
     with Collection(folder) as other:
@@ -403,7 +404,7 @@ def test_a_sample_comes_from_all_over_the_collection(collection: Collection) -> 
     assert collection.sample(5).documents == []
 
 
-def test_many_queries_at_once_find_what_each_finds_alone(collection: Collection) -> None:
+def test_search_many_agrees_with_search_for_all_options(collection: Collection) -> None:
     collection.build_index(k=3)
     texts = [*WORDS, UNKNOWN]
     for options in (
