@@ -1,4 +1,4 @@
-"""A real Chromium: found, or installed where that is possible."""
+"""Find Chromium, or install it if possible."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def find_chromium() -> str:
-    """Return the path of a browser; without one the tests are skipped, but under CI=true they fail."""
-    found = _on_path()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+    """Return the path of a browser; without one, skip the tests, or fail them if CI=true."""
+    path = _on_path()
+    if path is None and os.geteuid() == 0 and shutil.which("apt-get"):
         _install()
-        found = _on_path()
-    if found is None:
-        told = f"these tests need a browser ({', '.join(NAMES)}): as root they install Debian's chromium"
+        path = _on_path()
+    if path is None:
+        message = (
+            f"these tests need a browser ({', '.join(NAMES)}): run them as root to install Debian's chromium"
+        )
         if os.environ.get("CI") == "true":
-            pytest.fail(told)
-        pytest.skip(told)
-    return found
+            pytest.fail(message)
+        pytest.skip(message)
+    return path
 
 
 def _on_path() -> str | None:

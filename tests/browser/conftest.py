@@ -14,13 +14,13 @@ from tests.browser.worlds import make_collections
 from tests.collection.worlds import fast_place
 from tests.server.serving import Server, serving
 
-PATIENCE = 90_000  # milliseconds: machines that run tests are busy
-SCREENSHOTS = "SNUH_SCREENSHOTS"  # a folder in which to keep them
+TIMEOUT = 90_000  # milliseconds: machines that run tests are busy
+SCREENSHOTS = "SNUH_SCREENSHOTS"  # the folder to save them in
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         yield browser
@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def place() -> Iterator[Path]:
+def root() -> Iterator[Path]:
     folder = fast_place()
     make_collections(folder)
     yield folder
@@ -36,45 +36,50 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def server(place: Path) -> Iterator[Server]:
+def server(root: Path) -> Iterator[Server]:
     """A server with two collections, which no test changes."""
-    with serving(place / "tickets", place / "notes", options=("--read-only",)) as server:
+    with serving(root / "tickets", root / "notes", options=("--read-only",)) as server:
         yield server
 
 
 @pytest.fixture
 def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens pages; at the end none of them may have complained."""
+    """Open pages; fail at the end if one of them logged an error or warning."""
     contexts = []
-    complaints: list[str] = []
+    errors: list[str] = []
 
-    def hear(message: ConsoleMessage) -> None:
-        is_answer = message.text.startswith("Failed to load resource")  # a 4xx that the page shows in words
-        if message.type in ("error", "warning") and not is_answer:
-            complaints.append(message.text)
+    def record(message: ConsoleMessage) -> None:
+        is_response = message.text.startswith(
+            "Failed to load resource"
+        )  # a 4xx that the page shows as a notice
+        if message.type in ("error", "warning") and not is_response:
+            errors.append(message.text)
 
     def open_page(
-        *, width: int = 1280, height: int = 800, theme: Literal["light", "dark"] = "light", **how: Any
+        *, width: int = 1280, height: int = 800, theme: Literal["light", "dark"] = "light", **options: Any
     ) -> Page:
         context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce", **how
+            viewport={"width": width, "height": height},
+            color_scheme=theme,
+            reduced_motion="reduce",
+            **options,
         )
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(TIMEOUT)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", hear)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", record)
+        page.on("pageerror", lambda error: errors.append(str(error)))
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert complaints == []
+    assert errors == []
 
 
 @pytest.fixture
 def page(new_page: Callable[..., Page], server: Server) -> Page:
-    """The page on the collection of tickets, ready to type."""
+    """The page with the collection of tickets, ready for input."""
     page = new_page(base_url=server.url)
     page.goto("/")
     page.wait_for_selector("#query")
@@ -83,8 +88,8 @@ def page(new_page: Callable[..., Page], server: Server) -> Page:
 
 @pytest.fixture(scope="session")
 def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots are kept."""
-    named = os.environ.get(SCREENSHOTS)
-    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    """The folder for screenshots."""
+    path = os.environ.get(SCREENSHOTS)
+    folder = Path(path) if path else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder

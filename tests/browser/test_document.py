@@ -10,49 +10,49 @@ from tests.server.serving import Server
 QUERY = "printer paper jam"
 
 
-def test_why_shows_every_bit_and_the_words_that_set_them(page: Page, server: Server) -> None:
+def test_the_explanation_shows_every_bit_and_the_words(page: Page, server: Server) -> None:
     page.fill("#query", QUERY)
     row = page.locator(".hit").nth(3)
     hit = str(row.get_attribute("data-id"))
     row.get_by_text("Why this hit").click()
     page.wait_for_selector(".bit-grid")
-    reason = server.post("/v1/collections/tickets/explain", {"text": QUERY, "id": hit}).json()
+    explanation = server.post("/v1/collections/tickets/explain", {"text": QUERY, "id": hit}).json()
     expect(page.locator(".bit-grid .bit")).to_have_count(BITS)
-    expect(page.locator(".bit-grid .differs")).to_have_count(reason["distance"])
-    ones = "".join(str(int(bit["hit"])) for bit in reason["bits"])
+    expect(page.locator(".bit-grid .differs")).to_have_count(explanation["distance"])
+    ones = "".join(str(int(bit["hit"])) for bit in explanation["bits"])
     assert "".join(page.locator(".bit-grid .bit").all_inner_texts()) == ones
     words = page.locator(".words").first.locator("th[scope=row]").all_inner_texts()
     assert set(words) == {"printer", "paper", "jam"}
     page.locator(".bit-grid .bit").nth(5).hover()
-    expect(page.locator(".bit-told")).to_contain_text("Bit 5: ")
+    expect(page.locator(".bit-description")).to_contain_text("Bit 5: ")
     page.get_by_text("More on this bit").click()
-    expect(page.locator("#bit-5")).to_have_class("bit-row wanted")
+    expect(page.locator("#bit-5")).to_have_class("bit-row selected")
 
 
-def test_why_works_for_a_document_that_was_searched_for(page: Page) -> None:
+def test_hits_of_similar_documents_are_explained(page: Page) -> None:
     page.goto("/#/tickets/search?like=ticket-0")
     page.get_by_text("Why this hit").first.click()
     expect(page.get_by_text("The document you started from")).to_be_visible()
     expect(page.locator(".bit-grid .bit")).to_have_count(BITS)
 
 
-def test_a_document_shows_its_whole_text_and_fields(page: Page, server: Server) -> None:
+def test_a_document_is_shown_with_its_text_and_metadata(page: Page, server: Server) -> None:
     page.goto("/#/tickets/search?open=ticket-7")
     document = server.get("/v1/collections/tickets/documents?id=ticket-7").json()["documents"][0]
     expect(page.locator("#drawer-title")).to_have_text(document["metadata"]["title"])
     expect(page.locator(".whole-text")).to_have_text(document["text"])
     expect(page.locator(".pairs")).to_contain_text("desk.city")
-    page.mouse.click(20, 400)  # beside it
+    page.mouse.click(20, 400)  # outside the drawer
     expect(page.locator("#drawer")).not_to_be_visible()
-    expect(page).not_to_have_url(re.compile("open="))  # a moment later
+    expect(page).not_to_have_url(re.compile("open="))  # updated asynchronously
 
 
-def test_a_document_that_is_not_there_is_said_so(page: Page) -> None:
+def test_a_missing_document_is_reported(page: Page) -> None:
     page.goto("/#/tickets/search?open=nobody")
     expect(page.locator("#drawer .notice")).to_contain_text("nobody")
 
 
-def test_scripts_in_documents_stay_text_everywhere(page: Page) -> None:
+def test_scripts_in_documents_are_shown_as_text(page: Page) -> None:
     evil = scripted()
     page.fill("#query", "toner cartridge ink")
     expect(page.locator(".hit-title", has_text=SCRIPT)).to_be_visible()
@@ -64,8 +64,8 @@ def test_scripts_in_documents_stay_text_everywhere(page: Page) -> None:
     expect(page.locator(".marked-text").last).to_contain_text("onerror")
     page.keyboard.press("Escape")
     page.locator(".hit", has_text=SCRIPT).get_by_text("More like this").click()
-    expect(page.locator(".like b")).to_contain_text("<img")
-    for view in ("map", "duplicates", "facts", "bits"):
+    expect(page.locator(".similar-to b")).to_contain_text("<img")
+    for view in ("map", "duplicates", "info", "bits"):
         page.goto(f"/#/tickets/{view}?q=toner")
         page.wait_for_load_state("networkidle")
     assert page.evaluate("window.hacked") is None

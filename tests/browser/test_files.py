@@ -1,4 +1,4 @@
-"""What the page is made of; these tests need no browser."""
+"""The files of the page; these tests need no browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_every_file_of_the_page_is_served() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_no_file_reaches_for_the_network_or_makes_html_of_text(path: Path) -> None:
+def test_no_file_loads_from_other_sites_or_inserts_html(path: Path) -> None:
     text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?://|@import|url\(", text)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", text)

@@ -8,7 +8,7 @@ from tests.server.serving import Server
 
 
 def focused(page: Page) -> str:
-    """Return what has the focus, by its id, its document or its text."""
+    """Return the id, the document or the text of the focused element."""
     return str(
         page.evaluate(
             "(({ id, dataset, textContent }) => id || dataset.item || textContent)(document.activeElement)"
@@ -16,7 +16,7 @@ def focused(page: Page) -> str:
     )
 
 
-def test_a_search_needs_no_mouse(page: Page) -> None:
+def test_searching_works_without_a_mouse(page: Page) -> None:
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("/")
     assert focused(page) == "query"
@@ -49,26 +49,26 @@ def test_every_control_can_be_reached_by_tab(page: Page) -> None:
     page.fill("#query", "wifi")
     page.wait_for_selector(".hit")
     page.wait_for_selector(".choice")
-    wanted = page.evaluate(
+    controls = page.evaluate(
         "[...document.querySelectorAll('a, button, input, select')]"
-        ".filter((one) => one.checkVisibility()).length"
+        ".filter((element) => element.checkVisibility()).length"
     )
     page.evaluate("document.activeElement.blur()")
     seen = set()
-    for _ in range(wanted + 5):
+    for _ in range(controls + 5):
         page.keyboard.press("Tab")
         seen.add(page.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
-    assert len(seen) >= wanted
+    assert len(seen) >= controls
 
 
-def test_a_slash_in_a_field_is_a_slash(page: Page) -> None:
+def test_a_slash_can_be_typed_into_a_field(page: Page) -> None:
     page.locator("#query").press_sequentially("tcp/ip")
     expect(page.locator("#query")).to_have_value("tcp/ip")
 
 
-def test_the_first_tab_leads_past_the_header(new_page: Callable[..., Page], server: Server) -> None:
+def test_the_first_tab_stop_skips_the_header(new_page: Callable[..., Page], server: Server) -> None:
     page = new_page(base_url=server.url)
-    page.goto("/#/tickets/facts")
+    page.goto("/#/tickets/info")
     page.wait_for_selector(".card")
     page.keyboard.press("Tab")
     assert focused(page) == "skip"
@@ -78,11 +78,11 @@ def test_the_first_tab_leads_past_the_header(new_page: Callable[..., Page], serv
     assert page.url == before
 
 
-def test_bits_can_be_gone_through_with_arrows(page: Page) -> None:
+def test_arrow_keys_move_through_the_bits(page: Page) -> None:
     page.fill("#query", "printer")
     page.get_by_text("Why this hit").first.click()
     page.wait_for_selector(".bit-grid")
     page.locator(".bit-grid .bit").first.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    expect(page.locator(".bit-told b")).to_contain_text("Bit 17:")
+    expect(page.locator(".bit-description b")).to_contain_text("Bit 17:")

@@ -8,27 +8,27 @@ from playwright.sync_api import Page, Route, expect
 from tests.browser.worlds import TICKETS
 from tests.server.serving import Server
 
-MAKING = 180_000  # milliseconds: it is made at a low priority
+JOB_TIMEOUT = 180_000  # milliseconds: jobs run at a low priority
 SETTLED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 @pytest.fixture
 def map_page(page: Page) -> Page:
-    """The map, once it is made."""
+    """The map, once it is computed."""
     page.get_by_role("link", name="Map").click()
-    page.wait_for_selector("canvas", timeout=MAKING)
+    page.wait_for_selector("canvas", timeout=JOB_TIMEOUT)
     page.evaluate(SETTLED)
     return page
 
 
-def middle_of(page: Page, number: int) -> tuple[float, float]:
-    """Return where a point is on the screen."""
+def screen_position(page: Page, point: int) -> tuple[float, float]:
+    """Return the position of a point on the screen."""
     box = page.locator("canvas").bounding_box()
     assert box is not None
-    place = page.evaluate(
-        "(number) => document.querySelector('canvas').painter.plane.toScreen(number)", number
+    position = page.evaluate(
+        "(point) => document.querySelector('canvas').painter.projection.toScreen(point)", point
     )
-    return box["x"] + place["x"], box["y"] + place["y"]
+    return box["x"] + position["x"], box["y"] + position["y"]
 
 
 def pixels(page: Page) -> str:
@@ -36,21 +36,21 @@ def pixels(page: Page) -> str:
     return str(page.evaluate("document.querySelector('canvas').toDataURL()"))
 
 
-def test_what_a_search_finds_lights_up(map_page: Page) -> None:
+def test_hits_are_highlighted(map_page: Page) -> None:
     page = map_page
     before = pixels(page)
     page.fill("#query", "printer paper")
-    expect(page.locator("canvas")).to_have_attribute("data-lit", "50")
-    expect(page.locator(".map-side .summary")).to_have_text("50 hits alight")
+    expect(page.locator("canvas")).to_have_attribute("data-highlighted", "50")
+    expect(page.locator(".map-side .summary")).to_have_text("50 hits highlighted")
     assert pixels(page) != before
     page.reload()
-    expect(page.locator("canvas")).to_have_attribute("data-lit", "50", timeout=MAKING)
+    expect(page.locator("canvas")).to_have_attribute("data-highlighted", "50", timeout=JOB_TIMEOUT)
 
 
-def test_a_click_opens_the_document_under_it(map_page: Page, server: Server) -> None:
-    told = server.get("/v1/collections/tickets/map").json()
-    assert len(told["ids"]) == TICKETS + 1
-    x, y = middle_of(map_page, 17)
+def test_a_click_opens_the_document_at_the_pointer(map_page: Page, server: Server) -> None:
+    projection = server.get("/v1/collections/tickets/map").json()
+    assert len(projection["ids"]) == TICKETS + 1
+    x, y = screen_position(map_page, 17)
     map_page.mouse.move(x, y)
     expect(map_page.locator(".tip")).to_be_visible()
     map_page.mouse.click(x, y)
@@ -58,29 +58,29 @@ def test_a_click_opens_the_document_under_it(map_page: Page, server: Server) -> 
     expect(map_page.locator("#drawer-title")).to_have_text(map_page.locator(".tip b").inner_text())
 
 
-def test_dragging_moves_and_the_wheel_zooms_about_the_pointer(map_page: Page) -> None:
+def test_dragging_pans_and_the_wheel_zooms_at_the_pointer(map_page: Page) -> None:
     page = map_page
-    x, y = middle_of(page, 3)
+    x, y = screen_position(page, 3)
     page.mouse.move(x, y)
     page.mouse.wheel(0, -400)
     page.evaluate(SETTLED)
-    after = middle_of(page, 3)
+    after = screen_position(page, 3)
     assert abs(after[0] - x) < 2 and abs(after[1] - y) < 2
-    assert page.evaluate("document.querySelector('canvas').painter.plane.zoom") > 1.5
+    assert page.evaluate("document.querySelector('canvas').painter.projection.zoom") > 1.5
     page.mouse.down()
     page.mouse.move(x + 60, y + 30, steps=4)
     page.mouse.up()
-    moved = middle_of(page, 3)
+    moved = screen_position(page, 3)
     assert abs(moved[0] - after[0] - 60) < 2 and abs(moved[1] - after[1] - 30) < 2
     assert "open=" not in page.url  # a drag is not a click
     page.get_by_label("Show all").click()
-    assert page.evaluate("document.querySelector('canvas').painter.plane.zoom") == 1
+    assert page.evaluate("document.querySelector('canvas').painter.projection.zoom") == 1
 
 
-def test_the_map_needs_no_mouse(map_page: Page) -> None:
+def test_the_map_works_without_a_mouse(map_page: Page) -> None:
     page = map_page
     page.fill("#query", "printer paper")
-    expect(page.locator("canvas")).to_have_attribute("data-lit", "50")
+    expect(page.locator("canvas")).to_have_attribute("data-highlighted", "50")
     page.locator("canvas").focus()
     first = pixels(page)
     page.keyboard.press("+")
@@ -90,46 +90,52 @@ def test_the_map_needs_no_mouse(map_page: Page) -> None:
     page.keyboard.press("n")
     best = page.locator(".map-hits a").first.inner_text()
     expect(page.locator(".tip b")).to_have_text(best)
-    expect(page.locator("#spoken")).to_have_text(re.compile(re.escape(best)))
+    expect(page.locator("#announcer")).to_have_text(re.compile(re.escape(best)))
     page.keyboard.press("Enter")
     expect(page.locator("#drawer-title")).to_have_text(best)
     page.keyboard.press("Escape")
     expect(page.locator("#drawer")).not_to_be_visible()
     page.keyboard.press("0")
-    assert page.evaluate("document.querySelector('canvas').painter.plane.zoom") == 1
+    assert page.evaluate("document.querySelector('canvas').painter.projection.zoom") == 1
 
 
 def test_a_document_can_be_shown_on_the_map(page: Page) -> None:
     page.goto("/#/tickets/search?open=ticket-9")
     page.get_by_text("Show on the map").click()
-    page.wait_for_selector("canvas", timeout=MAKING)
-    title = page.evaluate("fetch('/v1/collections/tickets/documents?id=ticket-9').then((one) => one.json())")
-    expect(page.locator(".tip b")).to_have_text(title["documents"][0]["metadata"]["title"])
+    page.wait_for_selector("canvas", timeout=JOB_TIMEOUT)
+    response = page.evaluate(
+        "fetch('/v1/collections/tickets/documents?id=ticket-9').then((response) => response.json())"
+    )
+    expect(page.locator(".tip b")).to_have_text(response["documents"][0]["metadata"]["title"])
 
 
-def test_while_the_map_is_made_the_page_says_so(page: Page) -> None:
-    answers = iter([202, 202])
+def test_the_page_shows_that_the_map_is_being_computed(page: Page) -> None:
+    statuses = iter([202, 202])
 
-    def being_made(route: Route) -> None:
-        if next(answers, None):
-            route.fulfill(status=202, json={"state": "making", "seconds": 3.2})
+    def respond(route: Route) -> None:
+        if next(statuses, None):
+            route.fulfill(status=202, json={"state": "running", "seconds": 3.2})
         else:
             route.continue_()
 
-    page.route("**/map", being_made)
+    page.route("**/map", respond)
     page.get_by_role("link", name="Map").click()
-    expect(page.locator(".making")).to_contain_text("3 s so far")
-    page.wait_for_selector("canvas", timeout=MAKING)
+    expect(page.locator(".running")).to_contain_text("3 s so far")
+    page.wait_for_selector("canvas", timeout=JOB_TIMEOUT)
 
 
 def test_ten_thousand_points_are_drawn_well_within_a_frame(page: Page) -> None:
     def many(route: Route) -> None:
         count = 10_000
         ids = [str(number) for number in range(count)]
-        spots = [((number * 7919) % count) / count * 2 - 1 for number in range(count)]
-        told = {"state": "ready", "current": True, "documents": count, "ids": ids, "titles": ids}
-        told |= {"x": spots, "y": spots[::-1], "labels": [f"label {number % 9}" for number in range(count)]}
-        route.fulfill(json=told)
+        coordinates = [((number * 7919) % count) / count * 2 - 1 for number in range(count)]
+        response = {"state": "ready", "current": True, "documents": count, "ids": ids, "titles": ids}
+        response |= {
+            "x": coordinates,
+            "y": coordinates[::-1],
+            "labels": [f"label {number % 9}" for number in range(count)],
+        }
+        route.fulfill(json=response)
 
     page.route("**/map", many)
     page.get_by_role("link", name="Map").click()
@@ -139,12 +145,12 @@ def test_ten_thousand_points_are_drawn_well_within_a_frame(page: Page) -> None:
         """() => {
           const { painter } = document.querySelector("canvas");
           const times = Array.from({ length: 25 }, () => {
-            painter.plane.pan(3, 1);
+            painter.projection.pan(3, 1);
             const start = performance.now();
             painter.draw();
             return performance.now() - start;
           });
-          return Math.min(...times); // other processes take their share of most of them
+          return Math.min(...times); // the run least disturbed by other processes
         }"""
     )
     assert milliseconds < 33

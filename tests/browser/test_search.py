@@ -25,32 +25,34 @@ def hits_of(page: Page, words: str) -> list[str]:
     return [str(row.get_attribute("data-id")) for row in page.locator(".hit").all()]
 
 
-def test_hits_come_while_typing_as_the_api_orders_them(page: Page, server: Server) -> None:
+def test_hits_appear_while_typing_in_the_order_of_the_api(page: Page, server: Server) -> None:
     shown = hits_of(page, "the printer eats my paper")
-    asked = {"text": "the printer eats my paper", "k": HITS}
-    found = server.post("/v1/collections/tickets/search", asked).json()["hits"]
-    assert shown == [hit["id"] for hit in found]
+    query = {"text": "the printer eats my paper", "k": HITS}
+    hits = server.post("/v1/collections/tickets/search", query).json()["hits"]
+    assert shown == [hit["id"] for hit in hits]
     first = page.locator(".hit").first
-    expect(first.locator(".hit-title")).to_have_text(found[0]["metadata"]["title"])
-    expect(first.locator(".distance-number")).to_have_text(str(found[0]["distance"]))
+    expect(first.locator(".hit-title")).to_have_text(hits[0]["metadata"]["title"])
+    expect(first.locator(".distance-number")).to_have_text(str(hits[0]["distance"]))
     expect(first.locator("mark.together").first).to_be_visible()
-    expect(page.locator("#spoken")).to_have_text(re.compile(f"{HITS} nearest documents of {TICKETS + 1}"))
+    expect(page.locator("#announcer")).to_have_text(re.compile(f"{HITS} nearest documents of {TICKETS + 1}"))
 
 
-def test_the_bar_is_as_long_as_bits_agree(page: Page, server: Server) -> None:
+def test_the_bar_shows_the_fraction_of_agreeing_bits(page: Page, server: Server) -> None:
     hits_of(page, "password expired")
     row = page.locator(".hit").last
     distance = int(row.locator(".distance-number").inner_text())
-    shares = "one => one.offsetWidth / one.parentElement.offsetWidth"
-    filled = row.locator(".bar-fill").evaluate(shares)
+    fraction = "bar => bar.offsetWidth / bar.parentElement.offsetWidth"
+    filled = row.locator(".bar-fill").evaluate(fraction)
     assert distance > 0
     assert abs(filled - (1 - distance / BITS)) < 0.02
 
 
-def test_keys_in_quick_succession_are_one_request_and_one_step_back(page: Page) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/search") else None)
-    page.locator("#query").evaluate(  # at once: a busy machine would make pauses between the keys
+def test_fast_typing_sends_one_request_and_adds_one_history_entry(page: Page) -> None:
+    requests: list[str] = []
+    page.on(
+        "request", lambda request: requests.append(request.url) if request.url.endswith("/search") else None
+    )
+    page.locator("#query").evaluate(  # in one call: a busy machine would pause between keys
         """(field) => {
           for (const key of "router cable") {
             field.value += key;
@@ -59,70 +61,70 @@ def test_keys_in_quick_succession_are_one_request_and_one_step_back(page: Page) 
         }"""
     )
     page.wait_for_selector(".hit")
-    assert len(asked) == 1  # of twelve keys
+    assert len(requests) == 1  # for twelve keys
     page.go_back()
     expect(page.locator("#query")).to_have_value("")
     expect(page.locator(".start")).to_be_visible()
 
 
-def test_an_older_answer_never_replaces_a_newer_one(page: Page) -> None:
-    held: list[Route] = []
+def test_an_older_response_never_replaces_a_newer_one(page: Page) -> None:
+    delayed: list[Route] = []
 
-    def hold(route: Route) -> None:
+    def delay(route: Route) -> None:
         if "printer" in str(route.request.post_data):
-            held.append(route)
+            delayed.append(route)
         else:
             route.continue_()
 
-    page.route("**/search", hold)
+    page.route("**/search", delay)
     with page.expect_request("**/search"):
         page.fill("#query", "printer")
     page.fill("#query", "password")
     expect(page.locator(".hit .label").first).to_have_text("account")
-    with suppress(Error):  # the page may have let go of it
-        held[0].continue_()
+    with suppress(Error):  # the page may have aborted it
+        delayed[0].continue_()
     page.wait_for_timeout(300)
     expect(page.locator(".hit .label").first).to_have_text("account")
 
 
-def test_an_address_brings_back_what_was_seen(page: Page, server: Server) -> None:
+def test_a_url_restores_the_state_of_the_page(page: Page, server: Server) -> None:
     hits_of(page, "wifi & router #1")
     page.select_option("#order", "cosine")
     page.wait_for_selector(".distance-score")
     page.locator(".hit-title").nth(2).click()
     title = page.locator("#drawer-title").inner_text()
-    address = page.url
-    assert "wifi & router #1" in unquote_plus(address)
+    url = page.url
+    assert "wifi & router #1" in unquote_plus(url)
     other = page.context.new_page()
-    other.goto(address)
+    other.goto(url)
     expect(other.locator("#drawer-title")).to_have_text(title)
     expect(other.locator("#query")).to_have_value("wifi & router #1")
     expect(other.locator("#order")).to_have_value("cosine")
     expect(other.locator(".hit")).to_have_count(HITS)
 
 
-def test_more_like_this_starts_from_the_document(page: Page, server: Server) -> None:
+def test_more_like_this_searches_for_similar_documents(page: Page, server: Server) -> None:
     shown = hits_of(page, "toner ink")
     page.locator(".hit").first.get_by_text("More like this").click()
-    expect(page.locator(".like")).to_contain_text("Like ")
+    expect(page.locator(".similar-to")).to_contain_text("Similar to ")
     expect(page.locator(f'.hit[data-id="{shown[0]}"]')).to_have_count(0)
-    found = server.post("/v1/collections/tickets/similar", {"id": shown[0], "k": HITS}).json()["hits"]
-    expect(page.locator(".hit").first).to_have_attribute("data-id", found[0]["id"])
+    hits = server.post("/v1/collections/tickets/similar", {"id": shown[0], "k": HITS}).json()["hits"]
+    expect(page.locator(".hit").first).to_have_attribute("data-id", hits[0]["id"])
     page.go_back()
     expect(page.locator("#query")).to_have_value("toner ink")
     expect(page.locator(".hit").first).to_have_attribute("data-id", shown[0])
 
 
-def test_more_hits_come_on_request(page: Page) -> None:
+def test_more_hits_are_shown_on_request(page: Page) -> None:
     hits_of(page, "vpn")
     page.get_by_text("Show more").click()
     expect(page.locator(".hit")).to_have_count(2 * HITS)
 
 
-def test_a_document_added_by_the_command_line_is_found_at_once(
-    new_page: Callable[..., Page], place: Path, tmp_path: Path
+def test_enter_finds_a_document_added_by_the_command_line(
+    new_page: Callable[..., Page], root: Path, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(place / "tickets", tmp_path / "live"))
+    folder = Path(shutil.copytree(root / "tickets", tmp_path / "live"))
     with serving(folder) as server:
         page = new_page(base_url=server.url)
         page.goto("/#/live/search?q=toner+ink+cartridge&order=cosine")

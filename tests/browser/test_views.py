@@ -8,7 +8,7 @@ from tests.browser.worlds import BITS, NOTES, TICKETS
 from tests.server.serving import Server
 
 
-def test_bits_tell_their_themes_and_lead_to_a_search(page: Page, server: Server) -> None:
+def test_bits_show_their_themes_which_link_to_searches(page: Page, server: Server) -> None:
     page.get_by_role("link", name="Bits").click()
     expect(page.locator(".bit-row")).to_have_count(BITS)
     meanings = server.get("/v1/collections/tickets/bits?words=12").json()["meanings"]
@@ -21,16 +21,16 @@ def test_bits_tell_their_themes_and_lead_to_a_search(page: Page, server: Server)
     page.wait_for_selector(".hit")
 
 
-def test_duplicates_come_in_groups_with_one_to_keep(page: Page) -> None:
+def test_duplicates_are_grouped_with_one_document_to_keep(page: Page) -> None:
     page.get_by_role("link", name="Duplicates").click()
     page.wait_for_selector(".cluster", timeout=180_000)
     pair = page.locator(".cluster", has_text="ticket-39")
     expect(pair.locator(".kept small")).to_have_text("ticket-38")
-    expect(pair.locator(".twin:not(.kept) .twin-word")).to_have_text("100%")
+    expect(pair.locator(".duplicate:not(.kept) .duplicate-score")).to_have_text("100%")
     page.locator("#threshold").select_option("1")
     page.wait_for_url("**threshold=1")
     page.wait_for_selector(".cluster", timeout=180_000)
-    pair.locator(".twin a").last.click()
+    pair.locator(".duplicate a").last.click()
     expect(page.locator(".pairs")).to_contain_text("ticket-39")
     page.keyboard.press("Escape")
     expect(page).to_have_url(re.compile("threshold=1$"))
@@ -41,20 +41,20 @@ def test_duplicates_come_in_groups_with_one_to_keep(page: Page) -> None:
     expect(page.locator("#threshold")).to_have_value("1")
 
 
-def test_a_wrong_threshold_is_refused_in_words(page: Page) -> None:
+def test_an_invalid_threshold_is_reported(page: Page) -> None:
     page.goto("/#/tickets/duplicates?threshold=7")
-    expect(page.locator(".trouble")).to_contain_text("7")
+    expect(page.locator(".notice.error")).to_contain_text("7")
 
 
-def test_facts_are_those_of_the_api(page: Page, server: Server) -> None:
-    told = server.get("/v1/collections/tickets").json()
-    page.get_by_role("link", name="Facts").click()
+def test_the_info_view_shows_the_info_of_the_api(page: Page, server: Server) -> None:
+    info = server.get("/v1/collections/tickets").json()
+    page.get_by_role("link", name="Info").click()
     expect(page.locator(".numbers dd").first).to_have_text(str(TICKETS + 1))
-    expect(page.locator(".facts")).to_contain_text(told["model"]["method"])
+    expect(page.locator(".info")).to_contain_text(info["model"]["method"])
     expect(page.locator(".balances span")).to_have_count(BITS)
 
 
-def test_the_collection_is_chosen_on_the_page(page: Page) -> None:
+def test_another_collection_can_be_selected(page: Page) -> None:
     page.fill("#query", "printer")
     page.wait_for_selector(".hit")
     page.get_by_label("Collection").select_option("notes")
@@ -66,7 +66,7 @@ def test_the_collection_is_chosen_on_the_page(page: Page) -> None:
     expect(page.locator(".summary")).to_contain_text(f"of {TICKETS + 1}")
 
 
-def test_the_theme_can_be_chosen_and_stays(page: Page) -> None:
+def test_the_selected_theme_is_stored(page: Page) -> None:
     colour = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(colour)
     page.locator("#theme").click()

@@ -1,4 +1,4 @@
-"""A small help desk: three things that tickets are about, with fields of every kind, twins, and a script."""
+"""A small help desk: tickets on three topics, with fields of every type, duplicates and a script."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TICKETS, NOTES, BITS = 150, 60, 32
 
 
 def tickets(count: int = TICKETS) -> list[dict[str, Any]]:
-    """Return tickets with a title, a year, a city, a list and a truth; every 40th repeats the one before."""
-    chance = random.Random(0)
-    made: list[dict[str, Any]] = []
+    """Return tickets with a title, a year, a city and a boolean; every 40th repeats the previous one."""
+    rng = random.Random(0)
+    records: list[dict[str, Any]] = []
     for number in range(count):
         label = list(TOPICS)[number % 3]
         words = [
-            *chance.choices(TOPICS[label].split(), k=10),
-            *chance.choices(["please", "help", "today"], k=2),
+            *rng.choices(TOPICS[label].split(), k=10),
+            *rng.choices(["please", "help", "today"], k=2),
         ]
         record = {
             "id": f"ticket-{number}",
@@ -38,13 +38,13 @@ def tickets(count: int = TICKETS) -> list[dict[str, Any]]:
             "desk": {"city": CITIES[number % 3], "open": number % 2 == 0},
         }
         if number % 40 == 39:
-            record |= {name: made[-1][name] for name in ("text", "title", "labels")}
-        made.append(record)
-    return made
+            record |= {name: records[-1][name] for name in ("text", "title", "labels")}
+        records.append(record)
+    return records
 
 
 def scripted() -> dict[str, Any]:
-    """Return a document that would run a script wherever its text became HTML."""
+    """Return a document that runs a script if its text is inserted as HTML."""
     return {
         "id": f"evil {SCRIPT}",
         "title": f"Toner {SCRIPT}",
@@ -55,15 +55,15 @@ def scripted() -> dict[str, Any]:
     }
 
 
-def make_collections(place: Path) -> tuple[Path, Path]:
-    """Make two collections of one model."""
+def make_collections(folder: Path) -> tuple[Path, Path]:
+    """Create two collections with one model."""
     records = tickets()
     hasher = snuh.TextHasher(method="itq", bits=BITS, features={"min_df": 1})
     model = hasher.fit([record["text"] for record in records]).model_
     for name, contents in (
         ("tickets", [*records, scripted()]),
-        ("notes", [{"id": f"note-{one['id']}", "text": one["text"]} for one in records[:NOTES]]),
+        ("notes", [{"id": f"note-{record['id']}", "text": record["text"]} for record in records[:NOTES]]),
     ):
-        with snuh.Collection.create(place / name, model) as collection:
+        with snuh.Collection.create(folder / name, model) as collection:
             collection.add(contents)
-    return place / "tickets", place / "notes"
+    return folder / "tickets", folder / "notes"

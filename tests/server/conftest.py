@@ -14,7 +14,7 @@ YEARS = 3
 
 
 def fill(folder: Path) -> Path:
-    """Make a collection of a few documents with fields, and one that no search finds."""
+    """Create a collection of 40 documents with metadata, and one without any known word."""
     with Collection.create(folder, toy_model()) as collection:
         collection.add(
             [document(number, year=2000 + number % YEARS, desk={"city": "Bern"}) for number in range(40)]
@@ -24,25 +24,25 @@ def fill(folder: Path) -> Path:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def root() -> Iterator[Path]:
     folder = fast_place()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def folder(place: Path) -> Path:
-    return fill(place / "c")
+def folder(root: Path) -> Path:
+    return fill(root / "c")
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Server]:
-    """A server for tests that only read, or whose writing no other test notices: c is as `fill` made it."""
-    place = fast_place()
-    fill(place / "c")
-    with Collection.create(place / "d", toy_model(1, bits=24)) as other:
+    """A server whose collections no test changes: c, as `fill` creates it, and d."""
+    root = fast_place()
+    fill(root / "c")
+    with Collection.create(root / "d", toy_model(1, bits=24)) as other:
         other.add(documents(5))
-    with serving(place / "c", place / "d") as server:
-        server.place = place  # type: ignore[attr-defined]
+    with serving(root / "c", root / "d") as server:
+        server.root = root
         yield server
-    shutil.rmtree(place)
+    shutil.rmtree(root)

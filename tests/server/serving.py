@@ -1,4 +1,4 @@
-"""Real servers for tests: processes that listen at a free port."""
+"""Server processes for tests, each listening at a free port."""
 
 from __future__ import annotations
 
@@ -21,41 +21,42 @@ from tests.cli.running import environment
 
 ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
-PATIENCE = 120.0  # seconds: machines that run tests are busy
-LINES = {"Content-Type": "application/x-ndjson"}
+TIMEOUT = 120.0  # seconds: machines that run tests are busy
+NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 @dataclass
 class Server:
-    """A server that runs, and ways to talk to it."""
+    """A running server, with methods to send requests to it."""
 
     process: subprocess.Popen[str]
     port: int
+    root: Path = Path()  # the folder of its collections, for tests that open them
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def client(self, name: str = "c", **how: Any) -> Client:
-        return Client(name, server=self.url, **{"timeout": PATIENCE, **how})
+    def client(self, name: str = "c", **arguments: Any) -> Client:
+        return Client(name, server=self.url, **{"timeout": TIMEOUT, **arguments})
 
-    def get(self, path: str, **how: Any) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=PATIENCE, **how)
+    def get(self, path: str, **arguments: Any) -> httpx.Response:
+        return httpx.get(self.url + path, timeout=TIMEOUT, **arguments)
 
-    def post(self, path: str, body: Any = None, **how: Any) -> httpx.Response:
-        """Post JSON, or bytes as they are."""
+    def post(self, path: str, body: Any = None, **arguments: Any) -> httpx.Response:
+        """Post a JSON value, or raw bytes."""
         content = {"content": body, "headers": JSON} if isinstance(body, bytes) else {"json": body}
-        return httpx.post(self.url + path, timeout=PATIENCE, **content | how)
+        return httpx.post(self.url + path, timeout=TIMEOUT, **content | arguments)
 
     @contextmanager
     def connection(self) -> Iterator[socket.socket]:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT) as connection:
             yield connection
 
-    def end(self) -> int:
-        """Ask it to end, and return its exit code."""
+    def stop(self) -> int:
+        """Send SIGTERM, and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=PATIENCE)
+        return self.process.wait(timeout=TIMEOUT)
 
 
 @contextmanager
@@ -68,7 +69,7 @@ def serving(*folders: Path, options: tuple[object, ...] = (), **variables: str) 
 
 @contextmanager
 def serving_with(limits: dict[str, float], *folders: Path) -> Iterator[Server]:
-    """Run a server with limits that the command line has no options for."""
+    """Run a server with limits that have no command-line options."""
     command = [sys.executable, "-m", "tests.server.limited", repr(limits), *map(str, folders)]
     with started(command) as server:
         yield server
@@ -76,17 +77,17 @@ def serving_with(limits: dict[str, float], *folders: Path) -> Iterator[Server]:
 
 @contextmanager
 def started(command: list[str], **variables: str) -> Iterator[Server]:
-    """Start a process, wait until it says where it listens, and end it with the block."""
-    known = environment() | variables
-    known["PYTHONPATH"] = os.pathsep.join([known["PYTHONPATH"], str(ROOT)])
-    process = subprocess.Popen(command, env=known, stderr=subprocess.PIPE, text=True)
+    """Start a process, wait until it prints its URL, and stop it when the block ends."""
+    process_environment = environment() | variables
+    process_environment["PYTHONPATH"] = os.pathsep.join([process_environment["PYTHONPATH"], str(ROOT)])
+    process = subprocess.Popen(command, env=process_environment, stderr=subprocess.PIPE, text=True)
     try:
         yield Server(process, _port(process))
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(timeout=PATIENCE)
+                process.wait(timeout=TIMEOUT)
             except subprocess.TimeoutExpired:
                 process.kill()
         process.wait()
@@ -96,23 +97,23 @@ def started(command: list[str], **variables: str) -> Iterator[Server]:
 
 def _port(process: subprocess.Popen[str]) -> int:
     assert process.stderr is not None
-    said = ""
+    output = ""
     for line in process.stderr:
-        said += line
-        if found := re.search(r"at http://\S+:(\d+) ", line):
-            return int(found[1])
-    raise AssertionError(f"the server did not start: {said}")
+        output += line
+        if match := re.search(r"at http://\S+:(\d+) ", line):
+            return int(match[1])
+    raise AssertionError(f"the server did not start: {output}")
 
 
-def answer_of(connection: socket.socket) -> tuple[int, bytes]:
-    """Read one answer, with its body, from a connection."""
+def read_response(connection: socket.socket) -> tuple[int, bytes]:
+    """Read one response from a connection; return its status and body."""
     data = b""
     while b"\r\n\r\n" not in data:
         part = connection.recv(65_536)
         assert part, f"the connection ended after {data!r}"
         data += part
     head, _, body = data.partition(b"\r\n\r\n")
-    found = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-    while found and len(body) < int(found[1]):
+    length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+    while length and len(body) < int(length[1]):
         body += connection.recv(65_536)
     return int(head.split()[1]), body

@@ -1,4 +1,4 @@
-"""Whatever a request looks like, the answer is a status of 4xx and one sentence, and the server goes on."""
+"""Every invalid request gets a 4xx status and a one-sentence message, and the server keeps running."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 
 from tests.collection.worlds import fast_place
 from tests.server.conftest import fill
-from tests.server.serving import JSON, Server, answer_of, serving_with
+from tests.server.serving import JSON, Server, read_response, serving_with
 
 SEARCH = "/v1/collections/c/search"
 
 
-def check_refused(status: int, body: bytes) -> dict[str, str]:
+def check_error(status: int, body: bytes) -> dict[str, str]:
     assert 400 <= status < 500, (status, body)
-    told = json.loads(body)
-    assert told["kind"] and told["error"] and "\n" not in told["error"] and len(told["error"]) < 500
-    return dict(told)
+    error = json.loads(body)
+    assert error["kind"] and error["error"] and "\n" not in error["error"] and len(error["error"]) < 500
+    return dict(error)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def check_refused(status: int, body: bytes) -> dict[str, str]:
     ],
     ids=lambda body: repr(body[:40]),
 )
-def test_a_bad_search_is_refused_in_one_sentence(shared: Server, body: bytes) -> None:
-    answer = shared.post(SEARCH, body)
-    check_refused(answer.status_code, answer.content)
+def test_an_invalid_search_is_rejected(shared: Server, body: bytes) -> None:
+    response = shared.post(SEARCH, body)
+    check_error(response.status_code, response.content)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_bad_search_is_refused_in_one_sentence(shared: Server, body: bytes) ->
     ],
     ids=str,
 )
-def test_other_bad_requests_are_refused_too(shared: Server, path: str, body: object) -> None:
-    answer = shared.post(f"/v1/collections/c/{path}", json.dumps(body).encode())
-    check_refused(answer.status_code, answer.content)
+def test_other_invalid_requests_are_rejected(shared: Server, path: str, body: object) -> None:
+    response = shared.post(f"/v1/collections/c/{path}", json.dumps(body).encode())
+    check_error(response.status_code, response.content)
 
 
 @pytest.mark.parametrize(
@@ -114,34 +114,34 @@ def test_other_bad_requests_are_refused_too(shared: Server, path: str, body: obj
         "/docs",
     ],
 )
-def test_bad_paths_and_parameters_are_refused(shared: Server, path: str) -> None:
-    answer = shared.get(path)
-    check_refused(answer.status_code, answer.content)
+def test_invalid_paths_and_parameters_are_rejected(shared: Server, path: str) -> None:
+    response = shared.get(path)
+    check_error(response.status_code, response.content)
 
 
-def test_the_sentence_says_what_to_do(shared: Server) -> None:
-    said = {
+def test_the_message_says_what_to_do(shared: Server) -> None:
+    messages = {
         b'{"text": "ship", "k": 0}': '"k": input should be greater than or equal to 1, got 0',
-        b'{"text": "ship", "wher": 1}': 'there is no field "wher" here: leave it out',
+        b'{"text": "ship", "wher": 1}': 'unknown field "wher": remove it',
         b"{}": 'expected "text" or "id", got neither',
-        b"{": "the body is not JSON: EOF while parsing",
+        b"{": "the body is not valid JSON: EOF while parsing",
     }
-    for body, sentence in said.items():
-        assert shared.post(SEARCH, body).json()["error"].startswith(sentence)
-    answer = shared.get(SEARCH)
-    assert (answer.status_code, answer.json()["kind"]) == (405, "method")
-    answer = shared.post(SEARCH, b"{}", headers={"Content-Type": "text/plain"})
-    assert (answer.status_code, answer.json()["kind"]) == (415, "type")
+    for body, message in messages.items():
+        assert shared.post(SEARCH, body).json()["error"].startswith(message)
+    response = shared.get(SEARCH)
+    assert (response.status_code, response.json()["kind"]) == (405, "method")
+    response = shared.post(SEARCH, b"{}", headers={"Content-Type": "text/plain"})
+    assert (response.status_code, response.json()["kind"]) == (415, "type")
 
 
-def test_what_is_no_http_is_refused(shared: Server) -> None:
+def test_data_that_is_not_http_is_rejected(shared: Server) -> None:
     with shared.connection() as connection:
         connection.sendall(b"\x16\x03\x01 this is not http\r\n\r\n")
-        assert check_refused(*answer_of(connection))["kind"] == "invalid"
+        assert check_error(*read_response(connection))["kind"] == "invalid"
 
 
 @pytest.mark.parametrize("length", [b"Content-Length: 100", b"Transfer-Encoding: chunked"])
-def test_a_body_cut_short_is_refused(shared: Server, length: bytes) -> None:
+def test_an_incomplete_body_is_rejected(shared: Server, length: bytes) -> None:
     with shared.connection() as connection:
         start = b'9\r\n{"text": \r\n' if b"chunked" in length else b'{"text": '
         connection.sendall(
@@ -151,20 +151,20 @@ def test_a_body_cut_short_is_refused(shared: Server, length: bytes) -> None:
             + start
         )
         connection.shutdown(1)
-        assert "ended before it was whole" in check_refused(*answer_of(connection))["error"]
+        assert "the body is incomplete" in check_error(*read_response(connection))["error"]
 
 
-def test_whoever_sends_all_and_then_closes_its_side_still_gets_an_answer(shared: Server) -> None:
+def test_a_client_may_close_its_side_after_sending(shared: Server) -> None:
     body = b'{"text": "ship"}'
     head = f"POST {SEARCH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with shared.connection() as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         connection.shutdown(1)
-        status, answer = answer_of(connection)
-        assert status == 200 and json.loads(answer)["hits"]
+        status, content = read_response(connection)
+        assert status == 200 and json.loads(content)["hits"]
 
 
-def test_whoever_goes_away_early_does_not_end_the_server(shared: Server) -> None:
+def test_clients_that_disconnect_early_do_not_stop_the_server(shared: Server) -> None:
     body = json.dumps({"text": "ship", "k": 40}).encode()
     head = f"POST {SEARCH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     for _ in range(20):
@@ -173,36 +173,36 @@ def test_whoever_goes_away_early_does_not_end_the_server(shared: Server) -> None
     assert shared.get("/health").json() == {"status": "ok"}
 
 
-# Limits that are small enough to reach
+# With limits that are small enough to reach
 
 
 @pytest.fixture(scope="module")
 def limited() -> Iterator[Server]:
-    place: Path = fast_place()
-    limits = {"body_bytes": 10_000, "seconds": 3.0, "connections": 20}
-    with serving_with(limits, fill(place / "c")) as server:
+    root: Path = fast_place()
+    limits = {"body_bytes": 10_000, "timeout_seconds": 3.0, "connections": 20}
+    with serving_with(limits, fill(root / "c")) as server:
         yield server
-    shutil.rmtree(place)
+    shutil.rmtree(root)
 
 
-def test_a_large_body_is_refused(limited: Server) -> None:
+def test_a_large_body_is_rejected(limited: Server) -> None:
     large = json.dumps({"text": "ship", "where": "x" * 20_000}).encode()
-    answer = limited.post(SEARCH, large)
-    assert (answer.status_code, answer.json()["kind"]) == (413, "too-large")
+    response = limited.post(SEARCH, large)
+    assert (response.status_code, response.json()["kind"]) == (413, "too-large")
 
-    def pieces() -> Iterator[bytes]:
+    def chunks() -> Iterator[bytes]:
         yield from (large[start : start + 1_000] for start in range(0, len(large), 1_000))
 
-    answer = httpx.post(limited.url + SEARCH, content=pieces(), headers=JSON)
-    assert (answer.status_code, answer.json()["kind"]) == (413, "too-large")
+    response = httpx.post(limited.url + SEARCH, content=chunks(), headers=JSON)
+    assert (response.status_code, response.json()["kind"]) == (413, "too-large")
     line = json.dumps({"id": "x", "text": "ship" * 5_000}).encode()
-    answer = limited.post(
+    response = limited.post(
         "/v1/collections/c/documents/lines", line, headers={"Content-Type": "application/x-ndjson"}
     )
-    assert (answer.status_code, answer.json()["kind"]) == (413, "too-large")
+    assert (response.status_code, response.json()["kind"]) == (413, "too-large")
 
 
-CUT_SHORT = {
+INCOMPLETE = {
     "nothing": b"",
     "a path": b"POST /v1/coll",
     "an empty line": b"\r\n",
@@ -212,19 +212,19 @@ CUT_SHORT = {
 }
 
 
-def test_slow_clients_are_not_waited_for(limited: Server) -> None:
+def test_slow_clients_time_out(limited: Server) -> None:
     with ExitStack() as stack:
-        waiting = {name: stack.enter_context(limited.connection()) for name in CUT_SHORT}
-        for name, connection in waiting.items():
-            connection.sendall(CUT_SHORT[name])
-        for name, connection in waiting.items():
-            assert check_refused(*answer_of(connection))["kind"] == "slow", name
+        connections = {name: stack.enter_context(limited.connection()) for name in INCOMPLETE}
+        for name, connection in connections.items():
+            connection.sendall(INCOMPLETE[name])
+        for name, connection in connections.items():
+            assert check_error(*read_response(connection))["kind"] == "timeout", name
 
 
-def test_too_many_connections_are_refused(limited: Server) -> None:
+def test_too_many_connections_are_rejected(limited: Server) -> None:
     with ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(limited.connection()).sendall(b"GET /")
         with limited.connection() as connection:
-            status, body = answer_of(connection)
+            status, body = read_response(connection)
             assert status == 503 and json.loads(body)["kind"] == "unavailable"

@@ -1,4 +1,4 @@
-"""Documents over HTTP: all of a request or nothing, and what is told is on the disk."""
+"""Documents over HTTP: a request is stored completely or not at all, before its response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from snuh.corpus import Document
 from snuh.errors import InputError, UnknownDocumentError
 from tests.collection.worlds import document
 from tests.server.conftest import fill
-from tests.server.serving import LINES, Server, serving
+from tests.server.serving import NDJSON, Server, serving
 
 PATH = "/v1/collections/c/documents"
 SCRIPT = "<script>alert('ship')</script> fog &amp; \x00 \u2028"
@@ -23,17 +23,17 @@ SCRIPT = "<script>alert('ship')</script> fog &amp; \x00 \u2028"
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = fill(tmp_path_factory.mktemp("written") / "c")
     with serving(folder) as server:
-        server.folder = folder  # type: ignore[attr-defined]
+        server.root = folder.parent
         yield server
 
 
-def held(server: Server) -> dict[str, Document]:
-    with Collection(server.folder) as collection:  # type: ignore[attr-defined]
-        return {one.id: one for one in collection.documents()}
+def stored_documents(server: Server) -> dict[str, Document]:
+    with Collection(server.root / "c") as collection:
+        return {document.id: document for document in collection.documents()}
 
 
 def test_documents_are_added_replaced_and_deleted(written: Server) -> None:
-    before = len(held(written))
+    before = len(stored_documents(written))
     new = {
         "id": "new-1",
         "text": "ship ship",
@@ -42,60 +42,64 @@ def test_documents_are_added_replaced_and_deleted(written: Server) -> None:
         "year": 2024,
         "deep": {"x": [1]},
     }
-    told = written.post(PATH, {"documents": [new, {"id": "new-2", "text": "zzz"}]}).json()
-    assert told == {"inserted": 2, "replaced": 0, "without_known_words": 1, "documents": before + 2}
+    result = written.post(PATH, {"documents": [new, {"id": "new-2", "text": "zzz"}]}).json()
+    assert result == {"inserted": 2, "replaced": 0, "without_known_words": 1, "documents": before + 2}
     expected = Document("new-1", "ship ship", ("a",), "val", {"year": 2024, "deep": {"x": [1]}})
-    assert held(written)["new-1"] == expected
-    told = written.post(PATH, {"documents": [{"id": "new-1", "text": "fog"}]}).json()
-    assert (told["inserted"], told["replaced"]) == (0, 1)
-    got = written.get(PATH, params={"id": ["new-2", "new-1"]}).json()["documents"]
-    assert [one["text"] for one in got] == ["zzz", "fog"]
-    told = written.post(f"{PATH}/delete", {"ids": ["new-1", "new-2", "new-1"]}).json()
-    assert told == {"deleted": 2, "documents": before}
-    assert len(held(written)) == before
+    assert stored_documents(written)["new-1"] == expected
+    result = written.post(PATH, {"documents": [{"id": "new-1", "text": "fog"}]}).json()
+    assert (result["inserted"], result["replaced"]) == (0, 1)
+    documents = written.get(PATH, params={"id": ["new-2", "new-1"]}).json()["documents"]
+    assert [document["text"] for document in documents] == ["zzz", "fog"]
+    result = written.post(f"{PATH}/delete", {"ids": ["new-1", "new-2", "new-1"]}).json()
+    assert result == {"deleted": 2, "documents": before}
+    assert len(stored_documents(written)) == before
 
 
-def test_where_one_id_is_unknown_nothing_is_deleted(written: Server) -> None:
-    refused = written.post(f"{PATH}/delete", {"ids": ["d1", "d99"]})
-    assert refused.status_code == 404 and "no document 'd99'" in refused.json()["error"]
-    assert str(written.folder) not in refused.text  # type: ignore[attr-defined]
-    assert "d1" in held(written)
+def test_nothing_is_deleted_if_one_id_is_unknown(written: Server) -> None:
+    error = written.post(f"{PATH}/delete", {"ids": ["d1", "d99"]})
+    assert error.status_code == 404 and "no document 'd99'" in error.json()["error"]
+    assert str(written.root) not in error.text
+    assert "d1" in stored_documents(written)
 
 
-def test_documents_are_deleted_by_a_filter(written: Server) -> None:
+def test_documents_are_deleted_by_filter(written: Server) -> None:
     written.post(PATH, {"documents": [{"id": f"old-{n}", "text": "fog", "old": n} for n in range(5)]})
     assert written.post(f"{PATH}/delete", {"where": "old < 3"}).json()["deleted"] == 3
     assert written.post(f"{PATH}/delete", {"where": "old >= 0"}).json()["deleted"] == 2
-    refused = written.post(f"{PATH}/delete", {"where": "old >"})
-    assert refused.status_code == 400 and refused.json()["kind"] == "filter"
-    assert refused.json()["position"] == 5
+    error = written.post(f"{PATH}/delete", {"where": "old >"})
+    assert error.status_code == 400 and error.json()["kind"] == "filter"
+    assert error.json()["position"] == 5
     for body in ({}, {"ids": ["d1"], "where": "old = 1"}):
         assert written.post(f"{PATH}/delete", body).status_code == 400
 
 
-def test_where_one_document_is_wrong_none_is_added(written: Server) -> None:
-    before = held(written)
+def test_nothing_is_added_if_one_document_is_invalid(written: Server) -> None:
+    before = stored_documents(written)
     for wrong in ({"id": "x"}, {"text": "x"}, {"id": "", "text": "x"}, {"id": 7, "text": "x"}, "x", None):
-        refused = written.post(PATH, {"documents": [{"id": "fine", "text": "ship"}, wrong]})
-        assert refused.status_code == 400, refused.text
-        assert "documents.1" in refused.json()["error"]
+        error = written.post(PATH, {"documents": [{"id": "fine", "text": "ship"}, wrong]})
+        assert error.status_code == 400, error.text
+        assert "documents.1" in error.json()["error"]
     bad = {"id": "x", "text": "ship", "split": "elsewhere"}
     assert "train, val or test" in written.post(PATH, {"documents": [bad]}).json()["error"]
-    assert held(written) == before
+    assert stored_documents(written) == before
 
 
-def test_what_looks_like_a_script_comes_back_as_the_same_text(written: Server) -> None:
+def test_scripts_in_documents_are_returned_as_text(written: Server) -> None:
     new = {
         "id": "<img src=x onerror=alert(1)>/../%2e",
         "text": SCRIPT,
         "title": "<b>'\"; DROP TABLE documents",
     }
     assert written.post(PATH, {"documents": [new]}).status_code == 200
-    answer = written.get(PATH, params={"id": new["id"]})
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    (found,) = answer.json()["documents"]
-    assert (found["id"], found["text"], found["metadata"]) == (new["id"], SCRIPT, {"title": new["title"]})
+    response = written.get(PATH, params={"id": new["id"]})
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    (document,) = response.json()["documents"]
+    assert (document["id"], document["text"], document["metadata"]) == (
+        new["id"],
+        SCRIPT,
+        {"title": new["title"]},
+    )
     hits = written.post("/v1/collections/c/search", {"text": "ship fog", "k": 50, "explain": True}).json()[
         "hits"
     ]
@@ -104,12 +108,12 @@ def test_what_looks_like_a_script_comes_back_as_the_same_text(written: Server) -
     assert written.post(f"{PATH}/delete", {"ids": [new["id"]]}).json()["deleted"] == 1
 
 
-def test_lines_of_any_number_are_stored_and_come_back(written: Server, place: Path) -> None:
+def test_uploaded_lines_are_stored_and_downloaded(written: Server, root: Path) -> None:
     many = [document(number, "ship", "rope", big=number, name="Zürich") for number in range(100, 2_700)]
     with written.client() as client:
         added = client.add(many)
         assert (added.inserted, added.replaced, added.without_code) == (2_600, 0, 0)
-        assert [one for one in client.documents(where="big >= 100")] == many
+        assert list(client.documents(where="big >= 100")) == many
         assert client.add([many[0], {"id": "extra", "text": "zzz", "big": 9_999}]).replaced == 1
         lines = written.get(f"{PATH}/lines", params={"where": "big > 2000"}).text.splitlines()
         assert json.loads(lines[0]) == {
@@ -123,20 +127,20 @@ def test_lines_of_any_number_are_stored_and_come_back(written: Server, place: Pa
         assert client.delete_where("big >= 100") == 2_601
 
 
-def test_a_wrong_line_says_which_and_how_many_were_stored(written: Server) -> None:
+def test_an_invalid_line_is_reported_with_the_number_of_stored_documents(written: Server) -> None:
     good = [json.dumps({"id": f"line-{n}", "text": "ship"}) for n in range(1_500)]
     body = "\n".join([*good, "", '{"id": "line-x"']).encode()
-    refused = written.post(f"{PATH}/lines", body, headers=LINES)
-    assert refused.status_code == 400
-    said = refused.json()["error"]
-    assert said.startswith("line 1502: it is not JSON") and said.endswith(
+    error = written.post(f"{PATH}/lines", body, headers=NDJSON)
+    assert error.status_code == 400
+    message = error.json()["error"]
+    assert message.startswith("line 1502: it is not valid JSON") and message.endswith(
         "1,000 documents before it were stored"
     )
     with written.client() as client:
         assert client.delete_where("id >= 'line-' and id < 'line-z'") == 1_000
 
 
-def test_an_upload_that_breaks_off_keeps_the_batches_that_were_whole(written: Server) -> None:
+def test_an_interrupted_upload_keeps_its_complete_batches(written: Server) -> None:
     head = f"POST {PATH}/lines HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
     lines = "".join(json.dumps({"id": f"cut-{n}", "text": "ship"}) + "\n" for n in range(1_200))
     with written.connection() as connection:

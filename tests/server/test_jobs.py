@@ -1,9 +1,8 @@
-"""What is made by processes of their own: what they leave behind, and what is answered meanwhile."""
+"""Jobs: their results, time limits, failures and leftovers."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,70 +12,69 @@ import pytest
 
 from snuh.collection import Collection
 from snuh.server import jobs as module
-from snuh.server.errors import Refusal
+from snuh.server.errors import ApiError
 from snuh.server.job_runner import EXIT_OTHER
-from snuh.server.jobs import Answered, Jobs
+from snuh.server.jobs import Jobs, JobStatus
 
 
-def answered(jobs: Jobs, collection: Collection, **options: object) -> Answered:
-    """Ask until it is made."""
+def wait_for_duplicates(jobs: Jobs, collection: Collection, **options: object) -> JobStatus:
+    """Wait until the job is done."""
     for _ in range(3_000):
-        found = jobs.get("duplicates", collection, options)
-        if found.status == 200:
-            return found
+        job = jobs.get("duplicates", collection, options)
+        if job.status == 200:
+            return job
         time.sleep(0.1)
-    raise AssertionError("it was not made in time")
+    raise AssertionError("the job did not finish in time")
 
 
-def test_what_is_there_is_answered_where_nothing_can_be_made_now(
+def test_a_stale_result_is_returned_while_no_job_can_start(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = Jobs(tmp_path, seconds=600)
     with Collection(folder) as collection:
-        answered(jobs, collection)
-        for one in jobs._running.values():
-            one.process.wait()
+        wait_for_duplicates(jobs, collection)
+        for job in jobs._jobs.values():
+            job.process.wait()
         collection.delete(["d1"])
-        monkeypatch.setitem(module.REMADE_AFTER, "duplicates", -1.0)
+        monkeypatch.setitem(module.MAX_STALE_SECONDS, "duplicates", -1.0)
         monkeypatch.setattr(module, "MAX_RUNNING_JOBS", 0)
-        found = jobs.get("duplicates", collection, {})
-        assert found.status == 200 and b'"current":false' in found.body
-        with pytest.raises(Refusal, match="other things are being made"):
+        job = jobs.get("duplicates", collection, {})
+        assert job.status == 200 and b'"current":false' in job.body
+        with pytest.raises(ApiError, match="other jobs are running"):
             jobs.get("duplicates", collection, {"threshold": 0.5})
     jobs.close()
 
 
 @contextmanager
-def held_up(jobs: Jobs, collection: Collection, scratch: Path) -> Iterator[None]:
-    """Keep what looks for duplicates from starting, as another process that does so already would."""
-    out = jobs._place("duplicates", collection, {})
-    name = hashlib.sha256(str(out).encode()).hexdigest()[:16]
-    with (scratch / f"{name}.lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+def blocked(jobs: Jobs, collection: Collection) -> Iterator[None]:
+    """Block the search for duplicates, as another process with the same job would."""
+    out = jobs.result_path("duplicates", collection, {})
+    with jobs.lock_path(out).open("w") as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
 
 
-def test_what_takes_too_long_is_stopped(folder: Path, tmp_path: Path) -> None:
+def test_a_job_that_takes_too_long_is_killed(folder: Path, tmp_path: Path) -> None:
     jobs = Jobs(tmp_path, seconds=1)
-    with Collection(folder) as collection, held_up(jobs, collection, tmp_path):
-        with pytest.raises(Refusal, match="it could not be made within 1 seconds") as refused:
-            answered(jobs, collection)
-        assert refused.value.status == 503
+    with Collection(folder) as collection, blocked(jobs, collection):
+        with pytest.raises(ApiError, match="the job exceeded its limit of 1 seconds") as error:
+            wait_for_duplicates(jobs, collection)
+        assert error.value.status == 503
     jobs.close()
 
 
-def test_what_is_being_made_ends_with_the_server(folder: Path, tmp_path: Path) -> None:
+def test_a_job_exits_with_the_server(folder: Path, tmp_path: Path) -> None:
     jobs = Jobs(tmp_path, seconds=600)
-    with Collection(folder) as collection, held_up(jobs, collection, tmp_path):
+    with Collection(folder) as collection, blocked(jobs, collection):
         jobs.get("duplicates", collection)
-        (running,) = jobs._running.values()
-        assert running.process.stdin is not None
-        running.process.stdin.close()  # as it is when the server is gone, however it went
-        assert running.process.wait(timeout=120) == EXIT_OTHER
+        (job,) = jobs._jobs.values()
+        assert job.process.stdin is not None
+        job.process.stdin.close()  # as when the server exits
+        assert job.process.wait(timeout=120) == EXIT_OTHER
     jobs.close()
 
 
-def test_failures_leave_nothing_behind_and_name_no_folder(
+def test_failed_jobs_leave_no_files_and_reveal_no_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_FINISHED_JOBS", 1)
@@ -84,17 +82,17 @@ def test_failures_leave_nothing_behind_and_name_no_folder(
     with Collection(folder) as collection:
         for name in ("one", "two"):
             jobs.get("duplicates", collection, {"group_by": name})
-            while any(one.process.poll() is None for one in jobs._running.values()):
+            while any(job.is_running for job in jobs._jobs.values()):
                 time.sleep(0.05)
         store = folder / "store.sqlite"
         store.rename(folder / "away")
         jobs.get("duplicates", collection, {})
-        assert len(list(tmp_path.glob("*.log"))) == len(jobs._running) == 2  # the last failure, and this one
-        with pytest.raises(Refusal, match='no document has a field "two"'):
+        assert len(list(tmp_path.glob("*.log"))) == len(jobs._jobs) == 2  # the last failure, and this one
+        with pytest.raises(ApiError, match='no document has a field "two"'):
             jobs.get("duplicates", collection, {"group_by": "two"})
-        with pytest.raises(Refusal, match="it could not be made: c: its store is missing") as refused:
-            answered(jobs, collection)
+        with pytest.raises(ApiError, match="the job failed: c: its store is missing") as error:
+            wait_for_duplicates(jobs, collection)
         (folder / "away").rename(store)
-        assert refused.value.status == 503 and str(folder.parent) not in str(refused.value)
+        assert error.value.status == 503 and str(folder.parent) not in str(error.value)
         assert not list(tmp_path.iterdir())
     jobs.close()

@@ -1,4 +1,4 @@
-"""Searches, adds and deletes at once: no error, and every answer right; SNUH_LOAD_SECONDS makes it longer."""
+"""Concurrent searches, adds and deletes return correct results; SNUH_LOAD_SECONDS sets the duration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL = toy_model()
 
 
 def check_hits(text: str, hits: list[Hit]) -> None:
-    """Every distance is that of the texts, and the order is that of the distances."""
+    """Check the distances of the hits, and their order."""
     query = code_of(MODEL, text)
     assert query is not None
     for hit in hits:
@@ -34,9 +34,9 @@ def check_hits(text: str, hits: list[Hit]) -> None:
 
 
 def search(url: str, seed: int, until: float) -> int:
-    """Search, with and without a filter that keeps what others write out."""
+    """Search, with and without a filter that excludes the documents of the writers."""
     rng = random.Random(seed)
-    steady = Mirror(MODEL, {one.id: one for one in STEADY})
+    steady = Mirror(MODEL, {document.id: document for document in STEADY})
     done = 0
     with Client("c", server=url) as client:
         while time.monotonic() < until:
@@ -49,33 +49,33 @@ def search(url: str, seed: int, until: float) -> int:
 
 
 def write(url: str, seed: int, until: float) -> int:
-    """Add, replace and delete documents of one's own; what was told is there, or gone, at once."""
+    """Add, replace and delete documents; each change is visible at once."""
     rng = random.Random(seed)
     mine: set[str] = set()
     done = 0
     with Client("c", server=url) as client:
         while time.monotonic() < until or mine:
             if mine and (len(mine) > 50 or rng.random() < 0.4 or time.monotonic() >= until):
-                gone = rng.sample(sorted(mine), k=min(5, len(mine)))
-                assert client.delete(gone) == len(gone)
-                mine -= set(gone)
-                assert gone[0] not in client
+                deleted = rng.sample(sorted(mine), k=min(5, len(mine)))
+                assert client.delete(deleted) == len(deleted)
+                mine -= set(deleted)
+                assert deleted[0] not in client
             else:
                 new = [document(rng.randrange(1_000), kind=f"writer{seed}") for _ in range(3)]
-                named = {f"w{seed}-{one.id}": one.text for one in new}
+                texts = {f"w{seed}-{item.id}": item.text for item in new}
                 client.add(
-                    {"id": name, "text": text, "kind": f"writer{seed}"} for name, text in named.items()
+                    {"id": doc_id, "text": text, "kind": f"writer{seed}"} for doc_id, text in texts.items()
                 )
-                mine |= named.keys()
-                found = client.search(new[0].text, k=1_000, where=f'kind = "writer{seed}"')
-                assert {hit.document.id for hit in found} == mine
+                mine |= texts.keys()
+                hits = client.search(new[0].text, k=1_000, where=f'kind = "writer{seed}"')
+                assert {hit.document.id for hit in hits} == mine
             done += 2
     return done
 
 
 @pytest.mark.slow
-def test_answers_stay_right_while_many_search_add_and_delete(place: Path) -> None:
-    with Collection.create(place / "c", MODEL) as collection:
+def test_results_stay_correct_under_concurrent_reads_and_writes(root: Path) -> None:
+    with Collection.create(root / "c", MODEL) as collection:
         collection.add(STEADY)
     failures: list[BaseException] = []
     done: list[int] = []
@@ -86,7 +86,7 @@ def test_answers_stay_right_while_many_search_add_and_delete(place: Path) -> Non
         except BaseException as error:
             failures.append(error)
 
-    with serving(place / "c") as server:
+    with serving(root / "c") as server:
         until = time.monotonic() + SECONDS
         kinds = [search, search, search, search, write, write]
         threads = [
@@ -99,7 +99,7 @@ def test_answers_stay_right_while_many_search_add_and_delete(place: Path) -> Non
             thread.join()
         assert not failures, failures[0]
         assert len(done) == len(kinds) and min(done) > 0
-        mirror = stored(place / "c")
+        mirror = stored(root / "c")
         assert list(mirror.documents.values()) == STEADY
         with server.client() as client:
             for text in WORDS:

@@ -1,4 +1,4 @@
-"""Who is believed about where a request comes from."""
+"""Forwarding headers are read from trusted reverse proxies only."""
 
 from __future__ import annotations
 
@@ -19,61 +19,63 @@ FORWARDED = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Host": "search.examp
 
 
 @pytest.fixture(scope="module")
-def behind() -> Iterator[Server]:
-    """A server that believes one on the same machine."""
-    place = fast_place()
-    with serving(fill(place / "c"), options=("--proxy", "127.0.0.1", "--rate", 0.001)) as server:
+def proxied() -> Iterator[Server]:
+    """A server that trusts a reverse proxy on the same machine."""
+    root = fast_place()
+    with serving(fill(root / "c"), options=("--proxy", "127.0.0.1", "--rate", 0.001)) as server:
         yield server
-    shutil.rmtree(place)
+    shutil.rmtree(root)
 
 
-def test_behind_a_server_its_own_page_may_use_it(behind: Server) -> None:
+def test_behind_a_proxy_the_page_may_use_the_api(proxied: Server) -> None:
     for headers, expected in (
         ({"Origin": "https://search.example.org", **FORWARDED}, 200),
         ({"Origin": "https://search.example.org", "Host": "search.example.org"}, 200),
         ({"Origin": "https://evil.example", **FORWARDED}, 403),
     ):
-        answer = behind.post(SEARCH, {"text": "ship"}, headers=headers)
-        assert answer.status_code == expected, answer.text
+        response = proxied.post(SEARCH, {"text": "ship"}, headers=headers)
+        assert response.status_code == expected, response.text
 
 
-def test_each_address_has_a_rate_of_its_own_and_is_told_when_to_come_again(behind: Server) -> None:
+def test_each_client_address_has_its_own_rate_limit(proxied: Server) -> None:
     for number in range(5):
         headers = {"X-Forwarded-For": f"198.51.100.{number}"}
-        assert behind.get("/health", headers=headers).status_code == 200
-        refused = behind.get("/health", headers=headers)
-        assert (refused.status_code, refused.json()["kind"]) == (429, "rate")
-        assert 1 <= int(refused.headers["retry-after"]) <= 1_000
-        assert behind.get("/", headers=headers).status_code == 200  # the page's own files do not count
+        assert proxied.get("/health", headers=headers).status_code == 200
+        limited = proxied.get("/health", headers=headers)
+        assert (limited.status_code, limited.json()["kind"]) == (429, "rate")
+        assert 1 <= int(limited.headers["retry-after"]) <= 1_000
+        assert proxied.get("/", headers=headers).status_code == 200  # the page's own files do not count
 
 
-def test_without_the_option_nobody_is_believed(shared: Server) -> None:
+def test_without_the_option_no_proxy_is_trusted(shared: Server) -> None:
     headers = {"Origin": "https://search.example.org", **FORWARDED}
-    answer = shared.post(SEARCH, {"text": "ship"}, headers=headers)
-    assert (answer.status_code, answer.json()["kind"]) == (403, "forbidden")
-    answer = shared.get("/health", headers={"Host": "search.example.org", **FORWARDED})
-    assert (answer.status_code, answer.json()["kind"]) == (421, "host")
+    response = shared.post(SEARCH, {"text": "ship"}, headers=headers)
+    assert (response.status_code, response.json()["kind"]) == (403, "forbidden")
+    response = shared.get("/health", headers={"Host": "search.example.org", **FORWARDED})
+    assert (response.status_code, response.json()["kind"]) == (421, "host")
 
 
 @pytest.mark.parametrize(
-    ("peer", "passed", "address"),
+    ("peer", "forwarded", "address"),
     [
         ("10.0.0.1", b"203.0.113.7", "203.0.113.7"),
-        ("10.0.0.1", b"1.2.3.4, 203.0.113.7", "203.0.113.7"),  # the first is what he says of himself
+        ("10.0.0.1", b"1.2.3.4, 203.0.113.7", "203.0.113.7"),  # the first was sent by the client
         ("10.0.0.1", b"203.0.113.7, 10.0.0.2", "203.0.113.7"),
         ("10.0.0.1", b"unknown, nonsense", "nonsense"),
         ("10.0.0.1", b"", "10.0.0.1"),
         ("203.0.113.9", b"1.2.3.4", "203.0.113.9"),
     ],
 )
-def test_the_address_is_the_last_that_a_known_server_saw(peer: str, passed: bytes, address: str) -> None:
-    headers = {b"host": b"a.org", b"x-forwarded-for": passed, b"x-forwarded-host": b"b.org"}
-    is_known = peer == "10.0.0.1"
+def test_the_address_is_the_last_one_seen_by_a_trusted_proxy(
+    peer: str, forwarded: bytes, address: str
+) -> None:
+    headers = {b"host": b"a.org", b"x-forwarded-for": forwarded, b"x-forwarded-host": b"b.org"}
+    is_trusted = peer == "10.0.0.1"
     sender = Proxies(["10.0.0.0/8", "::1"]).sender_of(peer, headers)
-    assert sender == Sender(address, "b.org" if is_known else "a.org", is_passed_on=is_known)
+    assert sender == Sender(address, "b.org" if is_trusted else "a.org", is_proxied=is_trusted)
 
 
-def test_what_is_no_address_is_refused() -> None:
+def test_an_invalid_proxy_address_is_rejected() -> None:
     with pytest.raises(InputError, match='got "nginx"'):
         Proxies(["nginx"])
     ran = run("serve", "absent", "--proxy", "nginx")

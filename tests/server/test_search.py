@@ -1,4 +1,4 @@
-"""Searches over HTTP answer like the collection itself."""
+"""Searches over HTTP return what the collection itself returns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.server.serving import Server, serving
 
 @pytest.fixture
 def collection(shared: Server) -> Collection:
-    return Collection(shared.place / "c")  # type: ignore[attr-defined]
+    return Collection(shared.root / "c")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def collection(shared: Server) -> Collection:
     ],
     ids=str,
 )
-def test_the_client_finds_what_the_collection_finds(
+def test_the_client_returns_the_hits_of_the_collection(
     shared: Server, collection: Collection, options: dict[str, object]
 ) -> None:
     with shared.client() as client, collection:
@@ -45,7 +45,9 @@ def test_the_client_finds_what_the_collection_finds(
         assert client.search_many(texts, **options) == collection.search_many(texts, **options)  # type: ignore[arg-type]
 
 
-def test_the_client_does_what_a_collection_does(shared: Server, collection: Collection) -> None:
+def test_the_client_reads_encodes_and_explains_as_the_collection_does(
+    shared: Server, collection: Collection
+) -> None:
     with shared.client() as client, collection:
         assert len(client) == len(collection) == 41
         assert "d3" in client and "d99" not in client and 3 not in client
@@ -62,36 +64,36 @@ def test_the_client_does_what_a_collection_does(shared: Server, collection: Coll
         mine, theirs = client.explain("ship fog", "d3"), collection.explain("ship fog", "d3")
         assert mine.distance == theirs.distance
         assert [pair.agrees for pair in mine.bits] == [pair.agrees for pair in theirs.bits]
-        assert [(share.word, share.spans) for share in mine.hit_words] == [
-            (share.word, share.spans) for share in theirs.hit_words
+        assert [(word.word, word.spans) for word in mine.hit_words] == [
+            (word.word, word.spans) for word in theirs.hit_words
         ]
-        assert [share.agreeing for share in mine.query_words] == pytest.approx(
-            [share.agreeing for share in theirs.query_words], abs=1e-5
+        assert [word.agreeing for word in mine.query_words] == pytest.approx(
+            [word.agreeing for word in theirs.query_words], abs=1e-5
         )
 
 
-def test_many_searches_at_once_each_get_their_own_answer(shared: Server, collection: Collection) -> None:
+def test_concurrent_searches_each_get_their_own_result(shared: Server, collection: Collection) -> None:
     texts = ["ship", "fog", "dawn", "market price", "ice", "wind rope", "zzz", "sail coin"]
-    asked = [(text, k) for text in texts for k in (1, 3, 10)] * 4
+    queries = [(text, k) for text in texts for k in (1, 3, 10)] * 4
 
     with httpx.Client(base_url=shared.url, timeout=60) as client, ThreadPoolExecutor(32) as threads:
 
-        def ask(one: tuple[str, int]) -> httpx.Response:
-            return client.post("/v1/collections/c/search", json={"text": one[0], "k": one[1]})
+        def send(query: tuple[str, int]) -> httpx.Response:
+            return client.post("/v1/collections/c/search", json={"text": query[0], "k": query[1]})
 
-        answers = list(threads.map(ask, asked))
+        responses = list(threads.map(send, queries))
     with collection:
-        for (text, k), answer in zip(asked, answers, strict=True):
+        for (text, k), response in zip(queries, responses, strict=True):
             if text == "zzz":
-                assert (answer.status_code, answer.json()["kind"]) == (422, "unknown-words")
+                assert (response.status_code, response.json()["kind"]) == (422, "unknown-words")
                 continue
-            found = [(hit["id"], hit["distance"]) for hit in answer.json()["hits"]]
-            assert found == [(hit.document.id, hit.distance) for hit in collection.search(text, k=k)]
+            hits = [(hit["id"], hit["distance"]) for hit in response.json()["hits"]]
+            assert hits == [(hit.document.id, hit.distance) for hit in collection.search(text, k=k)]
 
 
-def test_a_search_tells_which_words_brought_a_hit_up(shared: Server) -> None:
-    asked = {"text": "ship fog", "k": 2, "explain": True}
-    hit = shared.post("/v1/collections/c/search", asked).json()["hits"][0]
+def test_a_search_explains_its_hits_by_words(shared: Server) -> None:
+    query = {"text": "ship fog", "k": 2, "explain": True}
+    hit = shared.post("/v1/collections/c/search", query).json()["hits"][0]
     text = "".join(piece for piece, _ in hit["fragments"])
     assert text == hit["text"]
     assert max(weight for _, weight in hit["fragments"]) == 1.0
@@ -101,9 +103,9 @@ def test_a_search_tells_which_words_brought_a_hit_up(shared: Server) -> None:
     assert similar["query"] is None and similar["id"] == "d3" and similar["hits"][0]["fragments"]
 
 
-def test_texts_are_cut_and_say_how_long_they_are(shared: Server) -> None:
-    asked = {"text": "ship fog", "k": 1, "characters": 3}
-    hit = shared.post("/v1/collections/c/search", asked).json()["hits"][0]
+def test_texts_are_truncated_and_come_with_their_length(shared: Server) -> None:
+    query = {"text": "ship fog", "k": 1, "characters": 3}
+    hit = shared.post("/v1/collections/c/search", query).json()["hits"][0]
     assert len(hit["text"]) == 3 and hit["length"] > 3
 
 
@@ -123,22 +125,22 @@ def test_the_client_raises_what_a_collection_raises(shared: Server) -> None:
         "d1" in client  # noqa: B015
 
 
-def test_a_client_without_a_server_says_so() -> None:
+def test_a_client_reports_an_unreachable_server() -> None:
     client = Client("c", server="http://127.0.0.1:9")
     with client, pytest.raises(CollectionError, match="snuh serve"):
         client.search("ship")
 
 
-def test_several_collections_are_told_apart(shared: Server) -> None:
-    lines = shared.get("/v1/collections").json()["collections"]
-    told = [(line["name"], line["documents"], line["bits"]) for line in lines]
-    assert told == [("c", 41, 16), ("d", 5, 24)]
-    found = shared.post("/v1/collections/d/search", {"text": "ship", "k": 50}).json()
-    assert found["bits"] == 24 and len(found["hits"]) == 5
+def test_a_server_has_several_collections(shared: Server) -> None:
+    collections = shared.get("/v1/collections").json()["collections"]
+    summaries = [(item["name"], item["documents"], item["bits"]) for item in collections]
+    assert summaries == [("c", 41, 16), ("d", 5, 24)]
+    result = shared.post("/v1/collections/d/search", {"text": "ship", "k": 50}).json()
+    assert result["bits"] == 24 and len(result["hits"]) == 5
 
 
-def test_what_the_command_line_writes_is_found_without_a_restart(folder: Path, place: Path) -> None:
-    lines = place / "new.jsonl"
+def test_writes_of_the_command_line_are_visible_without_a_restart(folder: Path, root: Path) -> None:
+    lines = root / "new.jsonl"
     lines.write_text('{"id": "new", "text": "rope rope rope"}\n', encoding="utf-8")
     with serving(folder) as server, server.client() as client:
         assert client.search("rope", k=1)[0].document.id != "new"

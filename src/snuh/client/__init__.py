@@ -1,8 +1,8 @@
-"""Collections on a server, with the methods of a collection that is opened here."""
+"""A client for collections on a server, with the methods of `snuh.Collection`."""
 
 from __future__ import annotations
 
 from snuh.client.client import Client
-from snuh.client.responses import DuplicateGroups, FieldFacts, Plane
+from snuh.client.responses import DuplicateGroups, Facet, Projection
 
-__all__ = ["Client", "DuplicateGroups", "FieldFacts", "Plane"]
+__all__ = ["Client", "DuplicateGroups", "Facet", "Projection"]

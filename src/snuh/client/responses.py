@@ -1,4 +1,4 @@
-"""From the JSON of a server to the values that a collection answers with, and back."""
+"""Conversion between the JSON of a server and the values that a collection takes and returns."""
 
 from __future__ import annotations
 
@@ -24,40 +24,39 @@ from snuh.metrics import CodeHealth
 from snuh.model import Model
 from snuh.search import Hit
 
-# What a server tells beyond what a collection does.
-
-Value: TypeAlias = bool | int | float | str
+FieldValue: TypeAlias = bool | int | float | str
+Payload: TypeAlias = Mapping[str, Any]  # Any: JSON values
 
 
 @dataclass(frozen=True, slots=True)
-class FieldFacts:
-    """A field that a filter can ask for, in a sample of the documents."""
+class Facet:
+    """A field to filter by, as found in a sample of the documents."""
 
     name: str  # as a filter takes it
-    kind: Literal["text", "number", "truth", "list", "mixed"]
-    documents: int  # that have it
+    kind: Literal["text", "number", "boolean", "list", "mixed"]
+    documents: int  # that have the field
     distinct: int
     min: float | None  # of numbers
     max: float | None
-    values: tuple[tuple[Value, int], ...]  # the most frequent ones, and how many documents have each
+    values: tuple[tuple[FieldValue, int], ...]  # the most frequent values and their document counts
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroups:
-    """Which documents repeat another one, as of some moment."""
+    """Duplicate documents of a collection."""
 
-    is_current: bool  # whether documents have neither come nor gone since
-    documents: int  # looked at
+    is_current: bool  # whether the collection has not changed since
+    documents: int  # that were compared
     clusters: int
-    duplicates: int  # documents that could go
+    duplicates: int  # documents that can be dropped
     radius: int
     threshold: float
-    biggest: tuple[tuple[Duplicate, ...], ...]  # the biggest clusters, of each the kept document first
+    largest: tuple[tuple[Duplicate, ...], ...]  # the largest clusters, each with the kept document first
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
-    """Documents in the plane, those with similar codes near each other; an entry a point in each list."""
+class Projection:
+    """A two-dimensional map of documents, similar codes close together; one list entry per point."""
 
     is_current: bool
     documents: int  # of the whole collection
@@ -65,167 +64,170 @@ class Plane:
     x: list[float]  # from -1 to 1
     y: list[float]
     titles: list[str]
-    labels: list[str | None]  # the first of each document
+    labels: list[str | None]  # the first label of each document
 
 
-Told: TypeAlias = Mapping[str, Any]  # Any: whatever JSON can say
-
-
-def line_of(document: Document) -> bytes:
+def document_line(document: Document) -> bytes:
     """Return a document as a line of an upload."""
-    own = {"id": document.id, "text": document.text, "labels": list(document.labels)}
+    record = {"id": document.id, "text": document.text, "labels": list(document.labels)}
     split = {} if document.split is None else {"split": document.split}
-    if taken := sorted({*own, "split"} & document.metadata.keys()):
-        raise InputError(f"the document {document.id!r} has metadata called {taken[0]!r}: rename it")
-    return json.dumps({**own, **split, **document.metadata}).encode() + b"\n"
+    if reserved := sorted({*record, "split"} & document.metadata.keys()):
+        raise InputError(f"the document {document.id!r} has metadata called {reserved[0]!r}: rename it")
+    return json.dumps({**record, **split, **document.metadata}).encode() + b"\n"
 
 
-def lines_of(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield whole lines; to httpx a line also ends at characters that may stand in a text."""
-    rest = b""
-    for part in parts:
-        *whole, rest = (rest + part).split(b"\n")
-        yield from whole
-    if rest:
-        yield rest
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    r"""Yield lines that end with "\n"; httpx would also split at separators that texts may contain."""
+    incomplete = b""
+    for chunk in chunks:
+        *lines, incomplete = (incomplete + chunk).split(b"\n")
+        yield from lines
+    if incomplete:
+        yield incomplete
 
 
 def options_to_json(options: SearchOptions) -> dict[str, Any]:
-    """Return the options of a search; a filter is sent as its text."""
+    """Return search options as JSON values; a filter becomes its text."""
     where = options.get("where")
     return {**options, "where": None if where is None else str(where)}
 
 
-def read_line(line: bytes) -> Document:
-    """Return the document of a line of a download."""
+def parse_line(line: bytes) -> Document:
+    """Parse a line of a download."""
     metadata = json.loads(line)
-    own = {name: metadata.pop(name) for name in ("id", "text", "labels", "split")}
-    return read_document({**own, "metadata": metadata})
+    payload = {name: metadata.pop(name) for name in ("id", "text", "labels", "split")}
+    return parse_document({**payload, "metadata": metadata})
 
 
-def read_document(told: Told) -> Document:
-    """Return a document."""
-    return Document(told["id"], told["text"], tuple(told["labels"]), told["split"], told["metadata"])
-
-
-def read_hit(told: Told) -> Hit:
-    """Return a hit."""
-    return Hit(told["distance"], read_document(told), told["score"])
-
-
-def read_sample(told: Told) -> Sample:
-    """Return a sample; an empty one has codes of no bytes."""
-    codes = [np.frombuffer(bytes.fromhex(code), dtype=np.uint8) for code in told["codes"]]
-    packed = np.array(codes, dtype=np.uint8) if codes else np.zeros((0, 0), dtype=np.uint8)
-    return Sample([read_document(document) for document in told["documents"]], packed)
-
-
-def read_explanation(told: Told) -> Explanation:
-    """Return an explanation."""
-    return Explanation(
-        distance=told["distance"],
-        bits=tuple(_read_bit(bit) for bit in told["bits"]),
-        query_words=_read_shares(told["query_words"]),
-        hit_words=_read_shares(told["hit_words"]),
+def parse_document(payload: Payload) -> Document:
+    """Parse a document."""
+    return Document(
+        payload["id"], payload["text"], tuple(payload["labels"]), payload["split"], payload["metadata"]
     )
 
 
-def read_info(told: Told, *, name: str) -> Info:
-    """Return the description of a collection."""
-    model, health, index = told["model"], told["health"], told["index"]
+def parse_hit(payload: Payload) -> Hit:
+    """Parse a hit."""
+    return Hit(payload["distance"], parse_document(payload), payload["score"])
+
+
+def parse_sample(payload: Payload) -> Sample:
+    """Parse a sample; the codes of an empty one have zero bytes."""
+    codes = [np.frombuffer(bytes.fromhex(code), dtype=np.uint8) for code in payload["codes"]]
+    packed = np.array(codes, dtype=np.uint8) if codes else np.zeros((0, 0), dtype=np.uint8)
+    return Sample([parse_document(document) for document in payload["documents"]], packed)
+
+
+def parse_explanation(payload: Payload) -> Explanation:
+    """Parse the explanation of a hit."""
+    return Explanation(
+        distance=payload["distance"],
+        bits=tuple(_parse_bit_pair(bit) for bit in payload["bits"]),
+        query_words=_parse_contributions(payload["query_words"]),
+        hit_words=_parse_contributions(payload["hit_words"]),
+    )
+
+
+def parse_info(payload: Payload, *, name: str) -> Info:
+    """Parse the description of a collection."""
+    model, health, index = payload["model"], payload["health"], payload["index"]
     return Info(
         name=name,
-        documents=told["documents"],
-        searchable=told["searchable"],
+        documents=payload["documents"],
+        searchable=payload["searchable"],
         bits=model["bits"],
         method=model["method"],
         model=model["fingerprint"],
-        fields=tuple(told["fields"]),
-        store_bytes=told["store_bytes"],
-        code_bytes=told["code_bytes"],
-        index=None if index is None else read_index_info(index),
-        health=None if health is None else _read_health(health),
+        fields=tuple(payload["fields"]),
+        store_bytes=payload["store_bytes"],
+        code_bytes=payload["code_bytes"],
+        index=None if index is None else parse_index_info(index),
+        health=None if health is None else _parse_health(health),
     )
 
 
-def read_index_info(told: Told) -> IndexInfo:
-    """Return the index that approximate searches use."""
-    own = {field.name: told[field.name] for field in fields(IndexInfo) if field.name != "settings"}
-    settings = {name: value for name, value in told.items() if name not in {*own, "state", "current"}}
-    return IndexInfo(settings=settings, **own)
+def parse_index_info(payload: Payload) -> IndexInfo:
+    """Parse the description of an index; fields that depend on the backend become its settings."""
+    common = {name: payload[name] for name in ("k", "recall", "documents")}
+    settings = {
+        name: value
+        for name, value in payload.items()
+        if name not in {*common, "description", "state", "current"}
+    }
+    return IndexInfo(settings=settings, description=payload["description"], **common)
 
 
-def read_meaning(told: Told) -> BitMeaning:
-    """Return what a bit stands for."""
-    themes = {side: tuple(map(tuple, told[side])) for side in ("on", "off")}
-    return BitMeaning(**{**told, **themes})
+def parse_meaning(payload: Payload) -> BitMeaning:
+    """Parse the meaning of a bit."""
+    themes = {side: tuple(map(tuple, payload[side])) for side in ("on", "off")}
+    return BitMeaning(**{**payload, **themes})
 
 
-def read_field(told: Told) -> FieldFacts:
-    """Return what is known of a field."""
-    values = tuple((one["value"], one["documents"]) for one in told["values"])
-    return FieldFacts(**{"min": None, "max": None, **told, "values": values})
+def parse_facet(payload: Payload) -> Facet:
+    """Parse a facet."""
+    values = tuple((item["value"], item["documents"]) for item in payload["values"])
+    return Facet(**{"min": None, "max": None, **payload, "values": values})
 
 
-def read_duplicates(told: Told) -> DuplicateGroups:
-    """Return groups of duplicates."""
+def parse_duplicates(payload: Payload) -> DuplicateGroups:
+    """Parse groups of duplicates."""
     return DuplicateGroups(
-        is_current=told["current"],
-        documents=told["documents"],
-        clusters=told["clusters"],
-        duplicates=told["duplicates"],
-        radius=told["radius"],
-        threshold=told["threshold"],
-        biggest=tuple(tuple(map(_read_duplicate, cluster)) for cluster in told["biggest"]),
+        is_current=payload["current"],
+        documents=payload["documents"],
+        clusters=payload["clusters"],
+        duplicates=payload["duplicates"],
+        radius=payload["radius"],
+        threshold=payload["threshold"],
+        largest=tuple(tuple(map(_parse_duplicate, cluster)) for cluster in payload["largest"]),
     )
 
 
-def read_plane(told: Told) -> Plane:
-    """Return documents in the plane."""
-    own = {field.name: told[field.name] for field in fields(Plane) if field.name != "is_current"}
-    return Plane(is_current=told["current"], **own)
+def parse_projection(payload: Payload) -> Projection:
+    """Parse a map."""
+    values = {field.name: payload[field.name] for field in fields(Projection) if field.name != "is_current"}
+    return Projection(is_current=payload["current"], **values)
 
 
-def read_model(parts: Iterable[bytes]) -> Model:
-    """Return the model of a zip file; nothing but the files of a model folder is taken from it."""
+def parse_model(chunks: Iterable[bytes]) -> Model:
+    """Load the model from a zip file; only the files of a model folder are extracted."""
     with TemporaryFile() as archive:
-        archive.writelines(parts)
+        archive.writelines(chunks)
         try:
-            with zipfile.ZipFile(archive) as together:
-                content = {name: together.read(name) for name in MODEL_FILES & {*together.namelist()}}
+            with zipfile.ZipFile(archive) as file:
+                content = {name: file.read(name) for name in MODEL_FILES & {*file.namelist()}}
         except zipfile.BadZipFile as error:
-            raise CollectionError(f"the server sent no model: {error}") from error
+            raise CollectionError(f"the server sent an invalid model file: {error}") from error
     return model_of(content, where="the server")
 
 
-def _read_bit(told: Told) -> BitPair:
-    """Return a bit; JSON has no infinity, which is the margin of a bit that no text can change."""
+def _parse_bit_pair(payload: Payload) -> BitPair:
+    """Parse a bit; JSON has no infinity, the margin of a bit that no text can change."""
     margins = {
-        f"{side}_margin": (math.inf if told[side] else -math.inf)
+        f"{side}_margin": (math.inf if payload[side] else -math.inf)
         for side in ("query", "hit")
-        if told[f"{side}_margin"] is None
+        if payload[f"{side}_margin"] is None
     }
-    return BitPair(**{**told, **margins})
+    return BitPair(**{**payload, **margins})
 
 
-def _read_shares(words: Iterable[Told]) -> tuple[WordContribution, ...]:
+def _parse_contributions(words: Iterable[Payload]) -> tuple[WordContribution, ...]:
     return tuple(
         WordContribution(word["word"], word["agreeing"], word["differing"], tuple(map(tuple, word["spans"])))
         for word in words
     )
 
 
-def _read_health(told: Told) -> CodeHealth:
-    own = {field.name: told[field.name] for field in fields(CodeHealth)}
-    return CodeHealth(**{**own, "ones_share": tuple(own["ones_share"])})
+def _parse_health(payload: Payload) -> CodeHealth:
+    values = {field.name: payload[field.name] for field in fields(CodeHealth)}
+    return CodeHealth(**{**values, "ones_fraction": tuple(values["ones_fraction"])})
 
 
-def _read_duplicate(told: Told) -> Duplicate:
+def _parse_duplicate(payload: Payload) -> Duplicate:
     return Duplicate(
-        id=told["id"],
-        keep=told["action"] == "keep",
-        cluster=told["cluster"],
-        representative=told["representative"],
-        similarity=told["similarity"],
-        distance=told["distance"],
+        id=payload["id"],
+        keep=payload["action"] == "keep",
+        cluster=payload["cluster"],
+        representative=payload["representative"],
+        similarity=payload["similarity"],
+        distance=payload["distance"],
     )

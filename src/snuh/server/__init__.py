@@ -1,1 +1,1 @@
-"""Collections over HTTP: an API that does what the command line does, and a page to search and explore."""
+"""Collections over HTTP: an API with the operations of the command line, and a web page."""

@@ -1,4 +1,4 @@
-"""Whatever cannot be answered: a status, a kind for programs, and one sentence."""
+"""Errors of the API: an HTTP status, a machine-readable kind and a one-sentence message, sent as JSON."""
 
 from __future__ import annotations
 
@@ -15,98 +15,91 @@ from snuh.filters import FilterError
 from snuh.search import UnknownWordsError
 from snuh.urls import redact
 
-# JSON as bytes.
+MAX_INPUT_CHARACTERS = 60  # of an invalid number quoted in a message
 
 
-def json_bytes(value: Any) -> bytes:  # Any: whatever JSON can say, and tuples
-    """Return a value as JSON; what is no number there, such as infinity, becomes null."""
-    try:
-        return to_json(value, inf_nan_mode="null")
-    except PydanticSerializationError:  # a document's fields may lie deeper in each other than it goes
-        return json.dumps(value, allow_nan=False).encode()
+class ApiError(Exception):
+    """An error response; routes and middleware raise it."""
 
-
-SPACE = " "
-
-
-class Refusal(Exception):
-    """A request that is not answered as it hoped."""
-
-    def __init__(self, status: int, kind: str, sentence: str, **more: Any) -> None:  # Any: JSON values
-        super().__init__(sentence)
-        self.status, self.kind, self.more = status, kind, more
+    def __init__(self, status: int, kind: str, message: str, **details: Any) -> None:  # Any: JSON values
+        super().__init__(message)
+        self.status, self.kind, self.details = status, kind, details
         self.headers: dict[str, str] = {}
 
     def response(self) -> Response:
-        """Return it as an answer."""
-        body = refusal_body(self.kind, str(self), **self.more)
+        """Return the HTTP response."""
+        body = error_body(self.kind, str(self), **self.details)
         return Response(body, status_code=self.status, headers=self.headers, media_type="application/json")
 
 
-def refusal_body(kind: str, sentence: str, **more: Any) -> bytes:  # Any: JSON values
-    """Return the JSON of a refusal."""
-    return json_bytes({"error": SPACE.join(sentence.split()), "kind": kind, **more})
+def json_bytes(value: Any) -> bytes:  # Any: JSON values and tuples
+    """Serialize a value to JSON; infinity and NaN become null."""
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except PydanticSerializationError:  # metadata may be nested deeper than pydantic's limit
+        return json.dumps(value, allow_nan=False).encode()
 
 
-def invalid(sentence: str) -> Refusal:
-    """Refuse a request that makes no sense."""
-    return Refusal(400, "invalid", sentence)
+def error_body(kind: str, message: str, **details: Any) -> bytes:  # Any: JSON values
+    """Return the JSON body of an error, with the message on one line."""
+    return json_bytes({"error": " ".join(message.split()), "kind": kind, **details})
 
 
-def too_large(sentence: str) -> Refusal:
-    """Refuse a request that asks for too much."""
-    return Refusal(413, "too-large", sentence)
+def invalid(message: str) -> ApiError:
+    """Return a 400 error for an invalid request."""
+    return ApiError(400, "invalid", message)
 
 
-def check_length(size: int, limit: int) -> None:
-    """Refuse what takes too long an answer."""
+def too_large(message: str) -> ApiError:
+    """Return a 413 error for a request or response above its size limit."""
+    return ApiError(413, "too-large", message)
+
+
+def unavailable(message: str) -> ApiError:
+    """Return a 503 error for a request that may succeed later."""
+    return ApiError(503, "unavailable", message)
+
+
+def check_response_size(size: int, limit: int) -> None:
+    """Raise a 413 error if a response would exceed the limit."""
     if size > limit:
-        raise too_large(f"the answer would have more than {limit:,} bytes: ask for less at once")
+        raise too_large(f"the response would exceed {limit:,} bytes: request less at once")
 
 
-def unavailable(sentence: str) -> Refusal:
-    """Refuse a request that may be answered later."""
-    return Refusal(503, "unavailable", sentence)
-
-
-def of_error(error: SnuhError, folders: Mapping[str, str]) -> Refusal:
-    """Return what an error of the library is over HTTP, where folders go by their names."""
-    sentence = str(error)
+def from_library_error(error: SnuhError, folders: Mapping[str, str]) -> ApiError:
+    """Convert a library error; folders and URLs in its message are replaced by the collections' names."""
+    message = str(error)
     for name, folder in folders.items():
-        sentence = sentence.replace(redact(folder), name)
+        message = message.replace(redact(folder), name)
     if isinstance(error, FilterError):
-        return Refusal(400, "filter", sentence, position=error.position)
+        return ApiError(400, "filter", message, position=error.position)
     if isinstance(error, UnknownWordsError):
-        return Refusal(422, "unknown-words", sentence)
+        return ApiError(422, "unknown-words", message)
     if isinstance(error, UnknownDocumentError):
-        return Refusal(404, "not-found", sentence, what="document")
+        return ApiError(404, "not-found", message, resource="document")
     if isinstance(error, CollectionError | ModelError):
-        return unavailable(sentence)
-    return invalid(sentence)
+        return unavailable(message)
+    return invalid(message)
 
 
-def of_details(details: ErrorDetails) -> Refusal:
-    """Return the first thing that is wrong with a body or a query, in one sentence."""
-    place = ".".join(str(part) for part in details["loc"])
+def from_validation_error(details: ErrorDetails) -> ApiError:
+    """Convert one of pydantic's errors about a body or a query parameter."""
+    field = ".".join(str(part) for part in details["loc"])
     problem = details["msg"].removeprefix("Value error, ")
     if details["type"] == "json_invalid":
-        return invalid(f"the body is not JSON: {_cause(details)}")
+        return invalid(f"the body is not valid JSON: {details.get('ctx', {}).get('error', details['msg'])}")
     if details["type"] == "extra_forbidden":
-        return invalid(f"there is no field {quote(place)} here: leave it out")
+        return invalid(f"unknown field {quote(field)}: remove it")
     if details["type"] == "missing":
-        return invalid(f"the field {quote(place)} is missing")
+        return invalid(f"the field {quote(field)} is missing")
     problem = problem[:1].lower() + problem[1:]
-    if not place:
+    if not field:
         return invalid(problem)
-    return invalid(f"{quote(place)}: {problem}, got {_shown(details.get('input'))}")
+    return invalid(f"{quote(field)}: {problem}, got {_format_input(details.get('input'))}")
 
 
-def _cause(details: ErrorDetails) -> str:
-    return str(details.get("ctx", {}).get("error", details["msg"]))
-
-
-def _shown(value: object) -> str:
+def _format_input(value: object) -> str:
     if isinstance(value, bool | int | float) or value is None:
         text = str(value).lower() if isinstance(value, bool) or value is None else repr(value)
-        return text if len(text) <= 60 else f"{text[:57]}..."
+        return text if len(text) <= MAX_INPUT_CHARACTERS else f"{text[: MAX_INPUT_CHARACTERS - 3]}..."
     return quote(value) if isinstance(value, str) else describe(value)

@@ -1,4 +1,4 @@
-"""Processes that make what takes long, and the files in which it is kept."""
+"""Long-running jobs (maps, duplicates, indexes), each a process that leaves its result in a file."""
 
 from __future__ import annotations
 
@@ -19,149 +19,169 @@ from typing import Any, Literal
 from snuh.collection import Collection, short_name
 from snuh.errors import InputError
 from snuh.io import read_json
-from snuh.server.errors import Refusal, invalid, json_bytes, unavailable
-from snuh.server.job_runner import ADDRESS, EXIT_INPUT, FORMAT_VERSION
+from snuh.server.errors import ApiError, invalid, json_bytes, unavailable
+from snuh.server.job_runner import COLLECTION_VARIABLE, EXIT_INPUT, FORMAT_VERSION
 
-Kind = Literal["map", "duplicates", "lists"]
+JobKind = Literal["map", "duplicates", "index"]
 MAP_FILE = "map.json"
-REMADE_AFTER: dict[Kind, float] = {"map": 300.0, "duplicates": 5.0, "lists": 5.0}  # seconds, after a write
-TOLD_FOR = 30.0  # seconds: lists are made anew for whoever asks later, whatever has changed
-MAX_RUNNING_JOBS, MAX_FINISHED_JOBS, MAX_REASON = 2, 50, 500
+# Seconds that a result is returned although the collection has changed, before it is computed again.
+MAX_STALE_SECONDS: dict[JobKind, float] = {"map": 300.0, "duplicates": 5.0, "index": 5.0}
+INDEX_RESULT_SECONDS = 30.0  # after that, the same request builds the index again
+MAX_RUNNING_JOBS, MAX_FINISHED_JOBS, MAX_REASON_CHARACTERS = 2, 50, 500
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What there is now: the thing itself, or that it is being made."""
+class JobStatus:
+    """An HTTP status and body: 200 with the result, or 202 while the job is running."""
 
     status: int
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _Job:
     collection: Collection
     process: subprocess.Popen[bytes]
     log: Path
-    since: float
+    started: float
 
-    def end(self) -> None:
-        """Bury the process, and drop its log."""
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def clean_up(self) -> None:
+        """Wait for the process to exit, and delete its log."""
         self.process.communicate()
         self.log.unlink(missing_ok=True)
 
 
 class Jobs:
-    """Starts a process where something is missing or old."""
+    """Starts jobs whose results are missing or out of date, and returns the results.
+
+    Args:
+        scratch: folder for results, logs and lock files.
+        seconds: time limit of a job.
+    """
 
     def __init__(self, scratch: Path, *, seconds: int) -> None:
         self._scratch, self._seconds = scratch, seconds
-        self._turn = threading.Lock()  # collections have threads of their own
-        self._running: dict[Path, _Running] = {}
-        self._read: dict[Path, tuple[int, dict[str, Any]]] = {}  # what was read, and the file's time
+        self._lock = threading.Lock()  # each collection calls from its own thread
+        self._jobs: dict[Path, _Job] = {}  # running, or finished and not yet reported; by result file
+        self._results: dict[Path, tuple[int, dict[str, Any]]] = {}  # (modification time, content)
 
-    def get(self, kind: Kind, collection: Collection, options: Mapping[str, Any] | None = None) -> Answered:
-        """Return what was made of a collection; where it was not, start to make it."""
-        out, version = self._place(kind, collection, options or {}), collection.version()
-        with self._turn:
-            found = self._find(out)
-            age = 0.0 if found is None else time.time() - self._read[out][0] / 1e9
-            is_current = found is not None and found.get("version") == version
-            is_old = not is_current and age > REMADE_AFTER[kind]
-            if found is None or (kind == "lists" and (is_old or age > TOLD_FOR)):
-                seconds = self._make(kind, collection, out, options or {})
-                return Answered(202, json_bytes({"state": "making", "seconds": round(seconds, 1)}))
-            if is_old:
-                with suppress(Refusal):  # what is there is answered meanwhile
-                    self._make(kind, collection, out, options or {})
-        told = {name: value for name, value in found.items() if name not in ("format", "version")}
-        return Answered(200, json_bytes({"state": "ready", "current": is_current, **told}))
+    def get(
+        self, kind: JobKind, collection: Collection, options: Mapping[str, Any] | None = None
+    ) -> JobStatus:
+        """Return the result of a job; if there is none, start the job."""
+        out, version = self.result_path(kind, collection, options or {}), collection.version()
+        with self._lock:
+            result = self._read_result(out)
+            age = 0.0 if result is None else time.time() - self._results[out][0] / 1e9
+            is_current = result is not None and result.get("version") == version
+            is_stale = not is_current and age > MAX_STALE_SECONDS[kind]
+            if result is None or (kind == "index" and (is_stale or age > INDEX_RESULT_SECONDS)):
+                seconds = self._ensure_running(kind, collection, out, options or {})
+                return JobStatus(202, json_bytes({"state": "running", "seconds": round(seconds, 1)}))
+            if is_stale:
+                with suppress(ApiError):  # the stale result is returned in the meantime
+                    self._ensure_running(kind, collection, out, options or {})
+        content = {name: value for name, value in result.items() if name not in ("format", "version")}
+        return JobStatus(200, json_bytes({"state": "ready", "current": is_current, **content}))
 
     def close(self) -> None:
-        """Stop what is being made."""
-        for running in self._running.values():
-            running.process.kill()
-            running.end()
+        """Stop all jobs."""
+        for job in self._jobs.values():
+            job.process.kill()
+            job.clean_up()
 
-    def _place(self, kind: Kind, collection: Collection, options: Mapping[str, Any]) -> Path:
+    def result_path(self, kind: JobKind, collection: Collection, options: Mapping[str, Any]) -> Path:
+        """Return the result file of a job; maps are stored in the collection's folder if possible."""
         folder = collection.folder
         if kind == "map" and folder is not None and os.access(folder, os.W_OK):
             return folder / MAP_FILE
-        asked = json.dumps([kind, collection.name, options], sort_keys=True)
-        return self._scratch / f"{kind}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
+        key = json.dumps([kind, collection.name, options], sort_keys=True)
+        return self._scratch / f"{kind}-{_short_hash(key)}.json"
 
-    def _find(self, out: Path) -> dict[str, Any] | None:
+    def lock_path(self, out: Path) -> Path:
+        """Return the file that a process locks while it writes this result file."""
+        return self._scratch / f"{_short_hash(str(out))}.lock"
+
+    def _read_result(self, out: Path) -> dict[str, Any] | None:
         try:
-            changed = out.stat().st_mtime_ns
+            modified = out.stat().st_mtime_ns
         except FileNotFoundError:
             return None
-        if out not in self._read or self._read[out][0] != changed:
+        if out not in self._results or self._results[out][0] != modified:
             try:
-                found = read_json(out)
-            except InputError:  # damaged: it is made again
+                result = read_json(out)
+            except InputError:  # damaged: the job runs again
                 return None
-            if not isinstance(found, dict) or found.get("format") != FORMAT_VERSION:
+            if not isinstance(result, dict) or result.get("format") != FORMAT_VERSION:
                 return None
-            self._read[out] = (changed, found)
-        return self._read[out][1]
+            self._results[out] = (modified, result)
+        return self._results[out][1]
 
-    def _make(self, kind: Kind, collection: Collection, out: Path, options: Mapping[str, Any]) -> float:
-        """Return for how many seconds it has been in the making; a failure is told once."""
-        running = self._running.get(out)
-        if running is not None and running.process.poll() is not None:
-            del self._running[out]
-            failure = _failure(running, self._seconds) if running.process.returncode else None
-            running.end()
-            if failure is not None:
-                raise failure
-            running = None
-        if running is None:
-            if sum(one.process.poll() is None for one in self._running.values()) >= MAX_RUNNING_JOBS:
-                raise Refusal(429, "rate", "other things are being made: try again when they are done")
-            self._tidy()
-            running = self._running[out] = self._start(kind, collection, out, options)
-        return time.monotonic() - running.since
+    def _ensure_running(
+        self, kind: JobKind, collection: Collection, out: Path, options: Mapping[str, Any]
+    ) -> float:
+        """Start the job unless it is running, and return its age in seconds; raise its error if it failed."""
+        job = self._jobs.get(out)
+        if job is not None and not job.is_running:
+            del self._jobs[out]
+            error = _job_error(job, self._seconds) if job.process.returncode else None
+            job.clean_up()
+            if error is not None:
+                raise error
+            job = None
+        if job is None:
+            if sum(other.is_running for other in self._jobs.values()) >= MAX_RUNNING_JOBS:
+                raise ApiError(429, "rate", "other jobs are running: try again when they are done")
+            self._prune()
+            job = self._jobs[out] = self._start(kind, collection, out, options)
+        return time.monotonic() - job.started
 
-    def _tidy(self) -> None:
-        """Forget what was made long ago, so that no number of different requests fills memory and disk."""
-        ended = [out for out, one in self._running.items() if one.process.poll() is not None]
-        failed = [out for out in ended if self._running[out].process.returncode]
-        for out in {*ended} - {*failed[-MAX_FINISHED_JOBS:]}:
-            self._running.pop(out).end()
-        kept = sorted(self._scratch.glob("*-*.json"), key=lambda path: path.stat().st_mtime)
-        for path in kept[:-MAX_FINISHED_JOBS]:
+    def _prune(self) -> None:
+        """Delete old results and errors, to bound the use of memory and disk."""
+        finished = [out for out, job in self._jobs.items() if not job.is_running]
+        failed = [out for out in finished if self._jobs[out].process.returncode]
+        for out in {*finished} - {*failed[-MAX_FINISHED_JOBS:]}:
+            self._jobs.pop(out).clean_up()
+        results = sorted(self._scratch.glob("*-*.json"), key=lambda path: path.stat().st_mtime)
+        for path in results[:-MAX_FINISHED_JOBS]:
             path.unlink(missing_ok=True)
-            self._read.pop(path, None)
+            self._results.pop(path, None)
 
-    def _start(self, kind: Kind, collection: Collection, out: Path, options: Mapping[str, Any]) -> _Running:
-        name = hashlib.sha256(str(out).encode()).hexdigest()[:16]
-        lock, log = self._scratch / f"{name}.lock", self._scratch / f"{name}.{os.getpid()}.log"
-        with log.open("wb") as errors:
+    def _start(self, kind: JobKind, collection: Collection, out: Path, options: Mapping[str, Any]) -> _Job:
+        lock = self.lock_path(out)
+        log = lock.with_suffix(f".{os.getpid()}.log")
+        with log.open("wb") as stderr:
             arguments = [kind, str(out), str(lock), str(self._seconds), json.dumps(options)]
             process = subprocess.Popen(
                 [sys.executable, "-m", "snuh.server.job_runner", *arguments],
-                stdin=subprocess.PIPE,  # it ends where nobody holds the other end any more
+                stdin=subprocess.PIPE,  # closed when this process exits, which ends the job
                 stdout=subprocess.DEVNULL,
-                stderr=errors,
+                stderr=stderr,
                 env={
                     **os.environ,
                     "OMP_NUM_THREADS": "1",
                     "NUMBA_NUM_THREADS": "1",
-                    ADDRESS: str(collection.location),
+                    COLLECTION_VARIABLE: str(collection.location),
                 },
             )
-        return _Running(collection, process, log, time.monotonic())
+        return _Job(collection, process, log, time.monotonic())
 
 
-def _failure(running: _Running, seconds: int) -> Refusal:
-    """Return what the process said last."""
-    if running.process.returncode == -signal.SIGALRM:
-        return unavailable(f"it could not be made within {seconds:,} seconds")
-    said = running.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    reason = (
-        said[-1].replace(running.collection.name, short_name(running.collection.location))
-        if said
-        else "it was stopped"
-    )
-    if running.process.returncode == EXIT_INPUT:
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _job_error(job: _Job, seconds: int) -> ApiError:
+    """Return the error of a failed job, with the last line of its log as the reason."""
+    if job.process.returncode == -signal.SIGALRM:
+        return unavailable(f"the job exceeded its limit of {seconds:,} seconds")
+    lines = job.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    name = short_name(job.collection.location)
+    reason = lines[-1].replace(job.collection.name, name) if lines else "the process was killed"
+    if job.process.returncode == EXIT_INPUT:
         return invalid(reason)
-    return unavailable(f"it could not be made: {reason[:MAX_REASON]}")
+    return unavailable(f"the job failed: {reason[:MAX_REASON_CHARACTERS]}")

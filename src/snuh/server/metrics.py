@@ -1,4 +1,4 @@
-"""Counters for Prometheus; several worker processes add up theirs in files."""
+"""Prometheus metrics; with several worker processes their counters are merged through files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 import prometheus_client as prometheus
 from prometheus_client import multiprocess
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+DURATION_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
+BATCH_BUCKETS = (1, 2, 4, 8, 16, 32)
+METHODS = ("GET", "POST", "HEAD", "OPTIONS")
 
 
 class Metrics:
-    """What is counted."""
+    """Counters and histograms of one server process."""
 
     def __init__(self, *, is_shared: bool) -> None:
         self._is_shared = is_shared
@@ -21,10 +23,14 @@ class Metrics:
         if not is_shared:
             prometheus.ProcessCollector(registry=self._registry)
         self._requests = prometheus.Counter(
-            "snuh_requests", "Requests answered.", ["method", "path", "status"], registry=registry
+            "snuh_requests", "Requests handled.", ["method", "path", "status"], registry=registry
         )
         self._seconds = prometheus.Histogram(
-            "snuh_request_seconds", "Seconds to answer.", ["path"], buckets=SECONDS, registry=registry
+            "snuh_request_seconds",
+            "Duration of requests in seconds.",
+            ["path"],
+            buckets=DURATION_BUCKETS,
+            registry=registry,
         )
         self._written = prometheus.Counter(
             "snuh_documents_written",
@@ -32,38 +38,38 @@ class Metrics:
             ["collection"],
             registry=registry,
         )
-        self._batch = prometheus.Histogram(
-            "snuh_search_batch",
-            "Searches that shared one reading of the codes.",
-            buckets=(1, 2, 4, 8, 16, 32),
+        self._batch_size = prometheus.Histogram(
+            "snuh_search_batch_size",
+            "Searches answered by one scan of the codes.",
+            buckets=BATCH_BUCKETS,
             registry=registry,
         )
-        self._children: dict[tuple[str, ...], Any] = {}  # looking a labelled counter up takes its time
+        self._children: dict[tuple[str, ...], Any] = {}  # `labels()` is slow
 
-    def count(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
-        """Count a request by its path's pattern, which are few, unlike paths."""
+    def count_request(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
+        """Count a request under its route's path template, to bound the number of label values."""
         path = getattr(scope.get("route"), "path", "other")
-        method = scope["method"] if scope["method"] in ("GET", "POST", "HEAD", "OPTIONS") else "other"
+        method = scope["method"] if scope["method"] in METHODS else "other"
         self._child(self._requests, method, path, str(status)).inc()
         self._child(self._seconds, path).observe(seconds)
 
     def count_written(self, collection: str, documents: int) -> None:
-        """Count documents that were written."""
+        """Count documents that were added, replaced or deleted."""
         self._written.labels(collection).inc(documents)
 
     def count_batch(self, searches: int) -> None:
-        """Count searches that were answered together."""
-        self._batch.observe(searches)
+        """Record the number of searches in a batch."""
+        self._batch_size.observe(searches)
 
     def text(self) -> bytes:
-        """Return all counters in Prometheus' format."""
+        """Return all metrics in the Prometheus text format."""
         registry = self._registry
         if self._is_shared:
             registry = prometheus.CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return prometheus.generate_latest(registry)
 
-    def _child(self, metric: Any, *labels: str) -> Any:  # counters and histograms share no useful base
+    def _child(self, metric: Any, *labels: str) -> Any:  # Any: counters and histograms share no useful base
         key = (metric._name, *labels)
         if key not in self._children:
             self._children[key] = metric.labels(*labels)

@@ -1,4 +1,4 @@
-"""The process, or the processes, that listen."""
+"""Runs the server: one process, or several worker processes that share a listening socket."""
 
 from __future__ import annotations
 
@@ -13,99 +13,100 @@ from uvicorn.supervisors import Multiprocess
 
 from snuh.errors import InputError
 from snuh.server.app import SETTINGS_VARIABLE, make_app
-from snuh.server.errors import refusal_body
+from snuh.server.errors import error_body
 from snuh.server.settings import Settings
 
-# HTTP connections that do not wait for ever, and whose own refusals are JSON as well.
+MAX_HEAD_BYTES = 256 << 10  # of request line and headers, or of trailers
+MAX_PIPELINED = 100  # requests sent ahead of the responses to earlier ones
+MIN_BYTES_SENT = 64 << 10  # of a response per timeout, or the connection is closed
+SHUTDOWN_SECONDS = 30  # to finish running requests
+KEEP_ALIVE_SECONDS = 15
+BACKLOG = 2_048
 
-HEAD_BYTES = 256 << 10  # of a head, or of whatever else comes beside a body
-MAX_PIPELINED = 100  # requests sent before the answers to those before them
-MIN_BYTES_TAKEN = 64 << 10  # bytes of an answer, in the time there is for the head of a request
 
+class TimeoutProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol with timeouts and limits, whose own errors are JSON as well."""
 
-class PatientProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with an end to the patience for a request, or the taking of an answer."""
-
-    seconds = 30.0  # for the head of a request to come, and for the next part of an answer to be taken
-    max_connections = 1_000  # connections at once
-    _alarm: asyncio.TimerHandle | None = None
-    _watch: asyncio.TimerHandle | None = None
-    _unread = 0  # bytes that came since the last of a body, or the end of a head
+    timeout_seconds = 30.0  # to receive the head of a request, and to send the next part of a response
+    max_connections = 1_000
+    _head_timer: asyncio.TimerHandle | None = None
+    _send_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0  # received since the end of the last head or part of a body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start waiting for a request."""
+        """Start the timer of the first request."""
         super().connection_made(transport)
         if len(self.connections) > self.max_connections:
-            self._refuse(503, "unavailable", "there are too many connections: try again later")
+            self._send_error(503, "unavailable", "too many connections: try again later")
         else:
-            self._wait_for_head()
+            self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._stop_waiting()
-        self._stop_watching()
+        """Stop all timers."""
+        self._stop_head_timer()
+        self._stop_send_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and wait on where it was not a whole head."""
-        self._unread += len(data)
+        """Parse data, and keep the timer running until the head is complete."""
+        self._head_bytes += len(data)
         super().data_received(data)
-        if self._unread > HEAD_BYTES:
-            self._refuse(
-                431, "too-large", f"the head has more than the {HEAD_BYTES:,} bytes that are allowed"
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._send_error(
+                431, "too-large", f"the head of the request exceeds the limit of {MAX_HEAD_BYTES:,} bytes"
             )
         elif len(self.pipeline) > MAX_PIPELINED:
-            self._refuse(429, "rate", "too many requests at once on one connection: wait for the answers")
+            self._send_error(429, "rate", "too many pipelined requests: wait for the responses")
         elif self.cycle is None or self.cycle.response_complete:
-            self._wait_for_head()
+            self._start_head_timer()
         else:
-            self._stop_waiting()
+            self._stop_head_timer()
 
     def on_headers_complete(self) -> None:
-        """Start to answer."""
-        self._unread = 0
+        """Handle the request."""
+        self._head_bytes = 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body, which has a limit of its own."""
-        self._unread = 0
+        """Receive a part of the body, whose size the application limits."""
+        self._head_bytes = 0
         super().on_body(body)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Refuse a body that was cut short; whoever has sent all of it still gets an answer."""
-        self._stop_waiting()
+        """Reject an incomplete body; after a complete one the client may close its side."""
+        self._stop_head_timer()
         if self.cycle is None or self.cycle.response_complete:
             return False
         self.cycle.keep_alive = False
         if self.cycle.more_body and not self.cycle.response_started:
-            self._refuse(400, "invalid", "the body ended before it was whole: send all of it")
+            self._send_error(400, "invalid", "the body is incomplete: the connection was closed early")
             return False
-        return True  # the transport stays open for the answer
+        return True  # keep the transport open for the response
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP."""
-        self._refuse(400, "invalid", "this is no HTTP request that can be read")
+        """Reject data that is not HTTP."""
+        self._send_error(400, "invalid", "this is not a valid HTTP request")
 
     def pause_writing(self) -> None:
-        """Watch whether an answer that was not taken at once is taken at all."""
+        """Start the timer of a response that the client is slow to receive."""
         super().pause_writing()
-        self._start_watching()
+        self._start_send_timer()
 
     def resume_writing(self) -> None:
-        """Go on; the end of the last answer on a connection stays watched."""
+        """Stop the timer, except for the last response on a connection."""
         if not self.transport.is_closing():
-            self._stop_watching()
+            self._stop_send_timer()
         super().resume_writing()
 
     def on_response_complete(self) -> None:
-        """Watch the end of the last answer on a connection, which closes when it was taken."""
+        """Keep the timer running until the last response on a connection has been sent."""
         super().on_response_complete()
         if self.transport.is_closing():
-            self._start_watching()
+            self._start_send_timer()
 
     def timeout_keep_alive_handler(self) -> None:
-        """End a connection that is idle, or whose other end does not take the end of its answer."""
-        if self._watch is not None:  # an answer is still on its way
+        """Close an idle connection, or abort it if the client has not received the response."""
+        if self._send_timer is not None:  # a response is still being sent
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -114,40 +115,40 @@ class PatientProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _start_watching(self) -> None:
-        if self._watch is None:
-            left = self.transport.get_write_buffer_size()
-            self._watch = self.loop.call_later(self.seconds, self._check_taken, left)
+    def _start_send_timer(self) -> None:
+        if self._send_timer is None:
+            unsent = self.transport.get_write_buffer_size()
+            self._send_timer = self.loop.call_later(self.timeout_seconds, self._check_sent, unsent)
 
-    def _stop_watching(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
+    def _stop_send_timer(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
 
-    def _check_taken(self, before: int) -> None:
-        self._watch = None
-        if self.transport.get_write_buffer_size() > before - MIN_BYTES_TAKEN:
+    def _check_sent(self, unsent_before: int) -> None:
+        self._send_timer = None
+        if self.transport.get_write_buffer_size() > unsent_before - MIN_BYTES_SENT:
             self.transport.abort()
         else:
-            self._start_watching()
+            self._start_send_timer()
 
-    def _wait_for_head(self) -> None:
-        if self._alarm is None and not self.transport.is_closing():
-            self._alarm = self.loop.call_later(self.seconds, self._give_up)
+    def _start_head_timer(self) -> None:
+        if self._head_timer is None and not self.transport.is_closing():
+            self._head_timer = self.loop.call_later(self.timeout_seconds, self._head_timed_out)
 
-    def _stop_waiting(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def _give_up(self) -> None:
-        self._alarm = None
-        self._refuse(408, "slow", f"no whole request came within {self.seconds:g} seconds")
+    def _head_timed_out(self) -> None:
+        self._head_timer = None
+        self._send_error(408, "timeout", f"no complete request within {self.timeout_seconds:g} seconds")
 
-    def _refuse(self, status: int, kind: str, sentence: str) -> None:
+    def _send_error(self, status: int, kind: str, message: str) -> None:
         if self.transport.is_closing():
             return
-        body = refusal_body(kind, sentence)
+        body = error_body(kind, message)
         head = [
             STATUS_LINE[status],
             b"content-type: application/json\r\nconnection: close\r\ncontent-length: ",
@@ -156,45 +157,43 @@ class PatientProtocol(HttpToolsProtocol):
         ]
         self.transport.write(b"".join([*head, body]))
         self.transport.close()
-        self._start_watching()
+        self._start_send_timer()
 
 
-def patient_protocol(*, seconds: float, connections: int) -> type[PatientProtocol]:
-    """Return the protocol with limits of its own."""
-    return type("LimitedProtocol", (PatientProtocol,), {"seconds": seconds, "max_connections": connections})
-
-
-DRAIN_SECONDS = 30  # for the requests under way when the server is told to end
-KEEP_ALIVE_SECONDS = 15
-BACKLOG = 2_048
+def limited_protocol(*, timeout_seconds: float, max_connections: int) -> type[TimeoutProtocol]:
+    """Return the protocol with other limits."""
+    limits = {"timeout_seconds": timeout_seconds, "max_connections": max_connections}
+    return type("LimitedProtocol", (TimeoutProtocol,), limits)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take an address; connections that come before the server is up wait."""
+    """Open a listening socket; connections queue until the server has started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, port))
-        listening.listen(BACKLOG)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
     except (OSError, OverflowError) as error:
-        listening.close()
+        listener.close()
         reason = error.strerror if isinstance(error, OSError) else "there is no such port"
         raise InputError(f"cannot listen at {host} port {port}: {reason}; choose another --port") from error
-    listening.set_inheritable(True)
-    return listening
+    listener.set_inheritable(True)
+    return listener
 
 
-def run(settings: Settings, listening: socket.socket, *, on_ready: Callable[[], None]) -> bool:
-    """Serve until told to end, and return whether it ever started; requests under way are finished first."""
-    limits, is_alone = settings.limits, settings.workers == 1
-    # Worker processes are given the application and the protocol by their names.
-    protocol = PatientProtocol
-    if is_alone:
-        protocol = patient_protocol(seconds=limits.seconds, connections=limits.connections)
+def run(settings: Settings, listener: socket.socket, *, on_ready: Callable[[], None]) -> bool:
+    """Serve until a signal stops the server, after running requests; return whether it started at all."""
+    limits, is_single = settings.limits, settings.workers == 1
+    # Worker processes import the application and the protocol by name, so they use the default limits.
+    protocol = TimeoutProtocol
+    if is_single:
+        protocol = limited_protocol(
+            timeout_seconds=limits.timeout_seconds, max_connections=limits.connections
+        )
     config = uvicorn.Config(
-        make_app(settings) if is_alone else "snuh.server.app:app_of_environment",
-        factory=not is_alone,
+        make_app(settings) if is_single else "snuh.server.app:app_from_environment",
+        factory=not is_single,
         workers=settings.workers,
         http=protocol,
         ws="none",
@@ -202,29 +201,29 @@ def run(settings: Settings, listening: socket.socket, *, on_ready: Callable[[], 
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # the guard reads them, where it was told whose
+        proxy_headers=False,  # SecurityMiddleware reads them, from trusted proxies only
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    if not is_alone:
+    if not is_single:
         os.environ[SETTINGS_VARIABLE] = settings.to_text()
         on_ready()
-        Multiprocess(config, sockets=[listening]).run()
+        Multiprocess(config, sockets=[listener]).run()
         return True
-    server = _Announcing(config, on_ready)
-    server.run(sockets=[listening])
+    server = _NotifyingServer(config, on_ready)
+    server.run(sockets=[listener])
     return server.started
 
 
-class _Announcing(uvicorn.Server):
-    """Says when it is up."""
+class _NotifyingServer(uvicorn.Server):
+    """Calls `on_ready` once the server has started."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then say so."""
+        """Start the server, then notify."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()

@@ -1,4 +1,4 @@
-"""What may be asked: the bodies of requests, each with its limits and an example."""
+"""Schemas of the API: request bodies with their limits and examples, and response bodies."""
 
 from __future__ import annotations
 
@@ -9,37 +9,47 @@ from pydantic import BaseModel, ConfigDict, Field
 MAX_HITS, MAX_EXPLAINED, MAX_SHORTLISTED = 1_000, 100, 10_000
 MAX_TEXTS, MAX_TOTAL_HITS = 100, 10_000
 MAX_DOCUMENTS, MAX_DELETED, MAX_FETCHED, MAX_SAMPLED = 1_000, 10_000, 100, 1_000
-QUERY_CHARACTERS, FILTER_CHARACTERS, ID_CHARACTERS = 10_000, 10_000, 1_000
-TEXT_CHARACTERS = 10_000_000  # the longest text that a collection takes
+MAX_QUERY_CHARACTERS, MAX_FILTER_CHARACTERS, MAX_ID_CHARACTERS = 10_000, 10_000, 1_000
+MAX_TEXT_CHARACTERS = 10_000_000  # the longest text that a collection accepts
 DEFAULT_CHARACTERS = 500
 
-Query = Annotated[str, Field(max_length=QUERY_CHARACTERS)]
-DocId = Annotated[str, Field(max_length=ID_CHARACTERS)]
-Where = Annotated[str, Field(max_length=FILTER_CHARACTERS)]
+Query = Annotated[str, Field(max_length=MAX_QUERY_CHARACTERS)]
+DocId = Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
+Where = Annotated[str, Field(max_length=MAX_FILTER_CHARACTERS)]
 
 
-class Ask(BaseModel):
-    """A body: nothing but the named fields, and no guessing of types."""
+# Requests
+
+
+class RequestModel(BaseModel):
+    """A request body: unknown fields and implicit type conversions are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Options(Ask):
-    """How to search."""
+class SearchParameters(RequestModel):
+    """Parameters that all searches share."""
 
-    k: int = Field(10, ge=1, le=MAX_HITS, description="Most hits.")
+    k: int = Field(10, ge=1, le=MAX_HITS, description="Maximum number of hits.")
     where: Where | None = Field(None, description="A filter, such as `year >= 2020`.")
-    radius: int | None = Field(None, ge=0, le=4096, description="Most bits in which a hit may differ.")
-    rerank: Literal["asymmetric", "cosine"] | None = Field(None, description="Order the nearest more finely.")
-    shortlist: int | None = Field(None, ge=1, le=MAX_SHORTLISTED, description="How many to reorder.")
-    approximate: bool = Field(False, description='Read only the lists made by "snuh index".')
+    radius: int | None = Field(None, ge=0, le=4096, description="Maximum Hamming distance of a hit.")
+    rerank: Literal["asymmetric", "cosine"] | None = Field(
+        None, description="Rerank the nearest documents by a finer score."
+    )
+    shortlist: int | None = Field(
+        None, ge=1, le=MAX_SHORTLISTED, description="Number of documents to rerank."
+    )
+    approximate: bool = Field(False, description='Use the index built by "snuh index".')
     characters: int | None = Field(
-        DEFAULT_CHARACTERS, ge=1, le=TEXT_CHARACTERS, description="Most of each text; null: whole texts."
+        DEFAULT_CHARACTERS,
+        ge=1,
+        le=MAX_TEXT_CHARACTERS,
+        description="Maximum number of characters of each text; null: whole texts.",
     )
 
     @property
     def search_options(self) -> dict[str, Any]:
-        """What `Collection.search` takes."""
+        """The keyword arguments of `Collection.search`."""
         return {
             "k": self.k,
             "where": self.where,
@@ -50,72 +60,72 @@ class Options(Ask):
         }
 
 
-class SimilarAsk(Options):
-    """Look for documents like one of the collection."""
+class SimilarRequest(SearchParameters):
+    """Search for documents similar to one of the collection."""
 
     id: DocId = Field(description="The document.", examples=["ticket-7"])
-    explain: bool = Field(False, description="Tell which words brought each hit up.")
+    explain: bool = Field(False, description="Include the words that explain each hit.")
 
 
-class SearchAsk(Options):
-    """Look for a text, or for documents like one of the collection."""
+class SearchRequest(SearchParameters):
+    """Search for a text, or for documents similar to one of the collection."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"text": "the printer eats my paper", "k": 3, "explain": True}, {"id": "ticket-7"}]
         }
     )
-    text: Query | None = Field(None, description="What to look for.")
+    text: Query | None = Field(None, description="The query text.")
     id: DocId | None = Field(None, description="Or a document of the collection.")
-    explain: bool = Field(False, description="Tell which words brought each hit up.")
+    explain: bool = Field(False, description="Include the words that explain each hit.")
 
 
-class BatchAsk(Options):
-    """Look for many texts, or many codes, at once."""
+class BatchRequest(SearchParameters):
+    """Search for many texts, or many codes, at once."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["paper jam", "wifi"], "k": 3}]})
     texts: list[Query] | None = Field(None, min_length=1, max_length=MAX_TEXTS)
     codes: list[Annotated[str, Field(pattern="^[0-9a-f]+$", max_length=128)]] | None = Field(
-        None, min_length=1, max_length=MAX_TEXTS, description="Or codes, as hexadecimal digits."
+        None, min_length=1, max_length=MAX_TEXTS, description="Or codes, in hexadecimal."
     )
 
 
-class ExplainAsk(Ask):
-    """Why a document was found."""
+class ExplainRequest(RequestModel):
+    """Explain a hit."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "the printer eats my paper", "id": "ticket-7"}]}
     )
     id: DocId = Field(description="The hit.")
-    text: Query | None = Field(None, description="What was searched for.")
+    text: Query | None = Field(None, description="The query text.")
     query_id: DocId | None = Field(None, description="Or the document that was searched for.")
 
 
-class EncodeAsk(Ask):
-    """Texts to turn into codes."""
+class EncodeRequest(RequestModel):
+    """Texts to encode."""
 
-    texts: list[Annotated[str, Field(max_length=TEXT_CHARACTERS)]] = Field(
+    texts: list[Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]] = Field(
         min_length=1, max_length=MAX_TEXTS, examples=[["paper jam", "wifi"]]
     )
 
 
 class NewDocument(BaseModel):
-    """A document; every other field is metadata."""
+    """A document; all other fields are metadata."""
 
     model_config = ConfigDict(extra="allow")
-    id: Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)]
-    text: Annotated[str, Field(max_length=TEXT_CHARACTERS)]
+    id: Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARACTERS)]
+    text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
     labels: list[str] | None = None
     split: str | None = None
 
     @property
     def record(self) -> dict[str, Any]:
-        """What `Collection.add` takes: the fields that were given."""
+        """The fields that were sent, as `Collection.add` takes them."""
         return self.model_dump(exclude_unset=True)
 
 
-class AddAsk(Ask):
-    """Documents to add, or to put in the place of those with the same id."""
+class AddRequest(RequestModel):
+    """Documents to add; a document with an existing id replaces the stored one."""
 
     documents: list[NewDocument] = Field(
         min_length=1,
@@ -124,27 +134,40 @@ class AddAsk(Ask):
     )
 
 
-class DeleteAsk(Ask):
-    """Documents to delete, by their ids or by a filter."""
+class DeleteRequest(RequestModel):
+    """Documents to delete, by id or by filter."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["new-1"]}, {"where": "year < 2020"}]})
     ids: list[DocId] | None = Field(None, min_length=1, max_length=MAX_DELETED)
     where: Where | None = None
 
 
-class ListsAsk(Ask):
+class IndexRequest(RequestModel):
     """The recall that approximate searches should reach."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"k": 10, "recall": 0.99}]})
-    k: int = Field(10, ge=1, le=MAX_HITS, description="For which the recall is measured.")
-    recall: float = Field(0.99, gt=0, le=1, description="The share of the exact answer that should be found.")
+    k: int = Field(10, ge=1, le=MAX_HITS, description="Number of hits at which recall is measured.")
+    recall: float = Field(0.99, gt=0, le=1, description="Fraction of the exact hits to find.")
 
 
-# What is answered, for the schema and for readers; the routes build the same as plain values.
+# Responses: these document the API; the routes build plain values of the same shape.
 
 
-class Word(BaseModel):
-    """A word of a text, its shares in the bits that agree and differ, and where it stands."""
+class ErrorResponse(BaseModel):
+    """An error."""
+
+    error: str
+    """One sentence."""
+    kind: str
+    """Machine-readable."""
+    position: int | None = None
+    """For a filter: the number of characters before the error."""
+    resource: str | None = None
+    """What was not found."""
+
+
+class WordResponse(BaseModel):
+    """A word of a text, its contributions to the agreeing and the differing bits, and where it occurs."""
 
     word: str
     agreeing: float
@@ -152,8 +175,8 @@ class Word(BaseModel):
     spans: list[tuple[int, int]]
 
 
-class HitAnswer(BaseModel):
-    """A document that was found; the last three with `explain` only."""
+class HitResponse(BaseModel):
+    """A hit; the last three fields are present only with `explain`."""
 
     id: str
     distance: int
@@ -164,33 +187,33 @@ class HitAnswer(BaseModel):
     split: str | None
     metadata: dict[str, Any]
     fragments: list[tuple[str, float]] | None = None
-    words: list[Word] | None = None
-    query_words: list[Word] | None = None
+    words: list[WordResponse] | None = None
+    query_words: list[WordResponse] | None = None
 
 
-class SearchAnswer(BaseModel):
+class SearchResponse(BaseModel):
     """The hits of a search, nearest first."""
 
     query: str | None
     id: str | None
     bits: int
-    hits: list[HitAnswer]
+    hits: list[HitResponse]
 
 
-class OneOfMany(BaseModel):
-    """The hits of one text of many; null where the model knows no word of it."""
+class BatchResult(BaseModel):
+    """The hits of one query; null if the model knows no word of it."""
 
-    hits: list[HitAnswer] | None
+    hits: list[HitResponse] | None
 
 
-class BatchAnswer(BaseModel):
-    """The hits of many texts."""
+class BatchResponse(BaseModel):
+    """The hits of many queries, in the order of the request."""
 
     bits: int
-    answers: list[OneOfMany]
+    results: list[BatchResult]
 
 
-class BitAnswer(BaseModel):
+class BitPairResponse(BaseModel):
     """One bit of two codes."""
 
     bit: int
@@ -200,18 +223,18 @@ class BitAnswer(BaseModel):
     hit_margin: float | None
 
 
-class ExplainAnswer(BaseModel):
-    """Why a document was found."""
+class ExplainResponse(BaseModel):
+    """The explanation of a hit."""
 
     distance: int
-    bits: list[BitAnswer]
-    query_words: list[Word]
-    hit_words: list[Word]
+    bits: list[BitPairResponse]
+    query_words: list[WordResponse]
+    hit_words: list[WordResponse]
     query_fragments: list[tuple[str, float]]
     hit_fragments: list[tuple[str, float]]
 
 
-class DocumentAnswer(BaseModel):
+class DocumentResponse(BaseModel):
     """A document."""
 
     id: str
@@ -221,14 +244,14 @@ class DocumentAnswer(BaseModel):
     metadata: dict[str, Any]
 
 
-class DocumentsAnswer(BaseModel):
-    """The documents that were asked for, in that order."""
+class DocumentsResponse(BaseModel):
+    """The requested documents, in the order of the request."""
 
-    documents: list[DocumentAnswer]
+    documents: list[DocumentResponse]
 
 
-class AddAnswer(BaseModel):
-    """What happened to documents that were added; they are on the disk."""
+class AddResponse(BaseModel):
+    """The result of an add, which is on disk; `documents` is the size of the collection."""
 
     inserted: int
     replaced: int
@@ -236,22 +259,22 @@ class AddAnswer(BaseModel):
     documents: int
 
 
-class DeleteAnswer(BaseModel):
-    """How many were deleted, and how many are left."""
+class DeleteResponse(BaseModel):
+    """The number of deleted documents, and the size of the collection."""
 
     deleted: int
     documents: int
 
 
-class EncodeAnswer(BaseModel):
-    """Codes as hexadecimal digits; null where the model knows no word."""
+class EncodeResponse(BaseModel):
+    """Codes in hexadecimal; null for a text without any word that the model knows."""
 
     bits: int
     codes: list[str | None]
 
 
-class Meaning(BaseModel):
-    """What a bit stands for."""
+class BitMeaningResponse(BaseModel):
+    """The words that a bit stands for."""
 
     bit: int
     on: list[list[str]]
@@ -260,23 +283,23 @@ class Meaning(BaseModel):
     uses_decoder: bool
 
 
-class BitsAnswer(BaseModel):
-    """What each bit stands for."""
+class BitsResponse(BaseModel):
+    """The words that each bit stands for."""
 
     method: str
     bits: int
-    meanings: list[Meaning]
+    meanings: list[BitMeaningResponse]
 
 
-class MakingAnswer(BaseModel):
-    """It is being made: ask again."""
+class JobResponse(BaseModel):
+    """A job is running; repeat the request to get its result."""
 
-    state: Literal["making"]
+    state: Literal["running"]
     seconds: float
 
 
-class MapAnswer(BaseModel):
-    """Documents in the plane; an entry a point in each list."""
+class MapResponse(BaseModel):
+    """A two-dimensional projection of the documents, one list entry per point."""
 
     state: Literal["ready"]
     current: bool
@@ -288,8 +311,8 @@ class MapAnswer(BaseModel):
     labels: list[str | None]
 
 
-class DuplicateAnswer(BaseModel):
-    """A document of a cluster."""
+class DuplicateResponse(BaseModel):
+    """A document of a cluster of duplicates."""
 
     id: str
     action: Literal["keep", "drop"]
@@ -300,8 +323,8 @@ class DuplicateAnswer(BaseModel):
     title: str
 
 
-class DuplicatesAnswer(BaseModel):
-    """Which documents repeat another one."""
+class DuplicatesResponse(BaseModel):
+    """Clusters of duplicate documents."""
 
     state: Literal["ready"]
     current: bool
@@ -311,11 +334,11 @@ class DuplicatesAnswer(BaseModel):
     left: int
     radius: int
     threshold: float
-    biggest: list[list[DuplicateAnswer]]
+    largest: list[list[DuplicateResponse]]
 
 
-class CollectionLine(BaseModel):
-    """A collection in short."""
+class CollectionSummary(BaseModel):
+    """A collection in the list of collections."""
 
     name: str
     documents: int
@@ -324,14 +347,14 @@ class CollectionLine(BaseModel):
     writable: bool
 
 
-class CollectionsAnswer(BaseModel):
+class CollectionsResponse(BaseModel):
     """The collections of this server."""
 
-    collections: list[CollectionLine]
+    collections: list[CollectionSummary]
 
 
-class InfoAnswer(BaseModel):
-    """A collection at length: as `snuh info --json`."""
+class InfoResponse(BaseModel):
+    """A description of a collection, as in `snuh info --json`."""
 
     model_config = ConfigDict(extra="allow")
     name: str
@@ -343,15 +366,15 @@ class InfoAnswer(BaseModel):
     hints: list[str]
 
 
-class SampleAnswer(BaseModel):
-    """Some documents, and the code of each as hexadecimal digits."""
+class SampleResponse(BaseModel):
+    """A sample of the documents with their codes in hexadecimal."""
 
-    documents: list[DocumentAnswer]
+    documents: list[DocumentResponse]
     codes: list[str]
 
 
-class ListsAnswer(BaseModel):
-    """The index that approximate searches use, and its measured recall."""
+class IndexResponse(BaseModel):
+    """The index of approximate searches and its measured recall."""
 
     model_config = ConfigDict(extra="allow")
     state: Literal["ready"]
@@ -362,33 +385,33 @@ class ListsAnswer(BaseModel):
     documents: int
 
 
-class ValueAnswer(BaseModel):
-    """A value of a field, and how many documents of the sample have it."""
+class FacetValue(BaseModel):
+    """A value of a field, and the number of documents of the sample that have it."""
 
     value: bool | int | float | str
     documents: int
 
 
-class FieldAnswer(BaseModel):
-    """A field that a filter can ask for."""
+class FacetResponse(BaseModel):
+    """A field that a filter can use."""
 
     name: str
-    kind: Literal["text", "number", "truth", "list", "mixed"]
+    kind: Literal["text", "number", "boolean", "list", "mixed"]
     documents: int
     distinct: int
     min: float | None = None
     max: float | None = None
-    values: list[ValueAnswer]
+    values: list[FacetValue]
 
 
-class FieldsAnswer(BaseModel):
-    """What can be filtered by."""
+class FacetsResponse(BaseModel):
+    """The fields of a sample of the documents."""
 
     documents: int
-    fields: list[FieldAnswer]
+    facets: list[FacetResponse]
 
 
-class StatusAnswer(BaseModel):
-    """Whether the server answers."""
+class StatusResponse(BaseModel):
+    """The status of the server."""
 
     status: str

@@ -1,4 +1,4 @@
-"""A collection as the server holds it: a lane for each kind of work, and what is worth remembering."""
+"""A collection as the server uses it: worker threads, batched searches, a cache and JSON results."""
 
 from __future__ import annotations
 
@@ -18,168 +18,223 @@ from snuh.errors import SnuhError
 from snuh.explain import Explanation, WordContribution, explain, marked
 from snuh.model import Model
 from snuh.search import Hit, unknown_words
-from snuh.server.errors import Refusal, check_length, json_bytes, unavailable
+from snuh.server.errors import ApiError, check_response_size, json_bytes, unavailable
 from snuh.server.metrics import Metrics
-from snuh.server.schemas import SearchAsk, SimilarAsk
+from snuh.server.schemas import SearchRequest, SimilarRequest
 from snuh.server.settings import Limits
 
-# A collection with a thread of its own: whoever waits, waits for others of its kind only.
-
+Json: TypeAlias = dict[str, Any]  # Any: JSON values
+SearchResult: TypeAlias = bytes | Exception  # the JSON body, or the error to raise
 Result = TypeVar("Result")
 
+MAX_BATCH = 32  # searches answered by one scan of the codes
+SNIPPET_CHARACTERS, EXPLANATION_CHARACTERS = 160, 2_000  # of highlighted fragments
 
-class Lane:
-    """Opens a collection, and does what it is given with it, one after the other."""
 
-    def __init__(self, folder: str, *, max_waiting: int) -> None:
+class CollectionWorker:
+    """A thread with its own connection to a collection; it runs one task at a time."""
+
+    def __init__(self, folder: str, *, queue_size: int) -> None:
         self.collection = Collection(folder)
         self.thread = ThreadPoolExecutor(1)
-        self._waiting, self._limit = 0, max_waiting
+        self._queued, self._queue_size = 0, queue_size
 
-    async def run(self, work: Callable[[Collection], Result]) -> Result:
-        """Return what the work returns; 503 where too many wait already."""
-        if self._waiting >= self._limit:
-            raise unavailable("too many requests wait for this collection: try again later")
-        self._waiting += 1
+    async def run(self, task: Callable[[Collection], Result]) -> Result:
+        """Run a task in the thread and return its result; 503 if the queue is full."""
+        if self._queued >= self._queue_size:
+            raise unavailable("too many requests are waiting for this collection: try again later")
+        self._queued += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.thread, work, self.collection)
+            return await asyncio.get_running_loop().run_in_executor(self.thread, task, self.collection)
         finally:
-            self._waiting -= 1
+            self._queued -= 1
 
     def close(self) -> None:
-        """End what is under way, and let go of the collection."""
+        """Finish the running task, cancel the others and close the collection."""
         self.thread.shutdown(cancel_futures=True)
         self.collection.close()
 
 
-# Searches that come at the same time share one reading of the codes.
-#
-# Nobody waits for others to come: a thread takes whatever has gathered while it was busy with those before.
+class SearchBatcher:
+    """Answers concurrent searches in batches, so that they share one scan of the codes.
 
-# An answer for each, or what to raise.
-Answer: TypeAlias = bytes | Exception
-Answers: TypeAlias = Callable[[Sequence[SearchAsk]], Sequence[Answer]]
+    No search is delayed to fill a batch: the thread takes what has been queued while it was busy.
+    """
 
-MAX_BATCH = 32  # as many as share a reading of the codes
+    def __init__(
+        self,
+        worker: CollectionWorker,
+        search: Callable[[Sequence[SearchRequest]], Sequence[SearchResult]],
+        *,
+        queue_size: int,
+    ) -> None:
+        self._worker, self._search, self._queue_size = worker, search, queue_size
+        self._queue: deque[tuple[SearchRequest, asyncio.Future[bytes]]] = deque()
+        self._lock = threading.Lock()
+        self._is_running = False
 
-
-class Batching:
-    """Gathers searches for one thread."""
-
-    def __init__(self, lane: Lane, answers: Answers, *, max_waiting: int) -> None:
-        self._lane, self._answers, self._limit = lane, answers, max_waiting
-        self._waiting: deque[tuple[SearchAsk, asyncio.Future[bytes]]] = deque()
-        self._turn = threading.Lock()
-        self._is_busy = False
-
-    async def answer(self, ask: SearchAsk) -> bytes:
-        """Return the answer to a search, found together with others."""
-        if len(self._waiting) >= self._limit:
-            raise unavailable("too many searches wait for this collection: try again later")
+    async def search(self, query: SearchRequest) -> bytes:
+        """Return the JSON result of a search; 503 if the queue is full."""
+        if len(self._queue) >= self._queue_size:
+            raise unavailable("too many searches are waiting for this collection: try again later")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes] = loop.create_future()
-        with self._turn:
-            self._waiting.append((ask, future))
-            starts, self._is_busy = not self._is_busy, True
-        if starts:
-            self._lane.thread.submit(self._work, loop)
+        with self._lock:
+            self._queue.append((query, future))
+            must_start, self._is_running = not self._is_running, True
+        if must_start:
+            self._worker.thread.submit(self._run, loop)
         return await future
 
-    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Answer until nobody waits; runs in the thread."""
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Answer batches until the queue is empty; runs in the worker's thread."""
         while True:
-            with self._turn:
-                taken = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
-                if not taken:
-                    self._is_busy = False
+            with self._lock:
+                batch = [self._queue.popleft() for _ in range(min(MAX_BATCH, len(self._queue)))]
+                if not batch:
+                    self._is_running = False
                     return
             try:
-                answers: Sequence[Answer] = self._answers([ask for ask, _ in taken])
-            except Exception as error:  # a bug: each of them hears of it, and the next ones are answered
-                answers = [error] * len(taken)
-            loop.call_soon_threadsafe(_deliver, [future for _, future in taken], answers)
+                results = self._search([query for query, _ in batch])
+            except Exception as error:  # a bug: report it to every client of the batch and go on
+                results = [error] * len(batch)
+            loop.call_soon_threadsafe(_set_results, [future for _, future in batch], results)
 
 
-def _deliver(futures: Sequence[asyncio.Future[bytes]], answers: Sequence[Answer]) -> None:
-    for future, answer in zip(futures, answers, strict=True):
-        if future.done():  # whoever asked has gone
+def _set_results(futures: Sequence[asyncio.Future[bytes]], results: Sequence[SearchResult]) -> None:
+    for future, result in zip(futures, results, strict=True):
+        if future.done():  # cancelled: the client has disconnected
             continue
-        if isinstance(answer, bytes):
-            future.set_result(answer)
+        if isinstance(result, bytes):
+            future.set_result(result)
         else:
-            future.set_exception(answer)
+            future.set_exception(result)
 
 
-# Hits as JSON, with the words that brought them up where that is asked for.
+@dataclass(frozen=True, slots=True)
+class _CacheEntry:
+    value: Any  # the result of any function
+    version: str  # of the collection
+    created: float
 
-Json: TypeAlias = dict[str, Any]  # Any: whatever JSON can say
-SNIPPET, WHOLE = 160, 2_000  # characters of fragments
 
+class CollectionService:
+    """One collection with a worker thread each for searches, other reads and writes.
 
-def answer_texts(
-    collection: Collection, asks: Sequence[SearchAsk], *, max_bytes: int
-) -> list[bytes | Exception]:
-    """Answer searches for texts; those that ask alike are searched for at once."""
-    alike: dict[tuple[Any, ...], list[int]] = {}
-    for number, ask in enumerate(asks):
-        alike.setdefault(tuple(ask.search_options.values()), []).append(number)
-    answers: list[bytes | Exception] = [b""] * len(asks)
-    for numbers in alike.values():
-        texts = [asks[number].text or "" for number in numbers]
+    Collections, and the three kinds of work, do not block each other.
+    """
+
+    def __init__(self, name: str, folder: str, *, limits: Limits, metrics: Metrics) -> None:
+        self.name, self.folder = name, folder
+        self.limits, self._metrics = limits, metrics
+        self._cache: dict[str, _CacheEntry] = {}
+        self._workers: list[CollectionWorker] = []
         try:
-            found = collection.search_many(texts, **asks[numbers[0]].search_options)
+            for _ in range(3):
+                self._workers.append(CollectionWorker(folder, queue_size=limits.queue_size))
+        except BaseException:
+            self.close()
+            raise
+        self._searcher, self.reader, self.writer = self._workers
+        self._batcher = SearchBatcher(self._searcher, self._search, queue_size=limits.queue_size)
+
+    async def search(self, query: SearchRequest) -> bytes:
+        """Return the JSON result of a search for a text."""
+        return await self._batcher.search(query)
+
+    def _search(self, queries: Sequence[SearchRequest]) -> list[SearchResult]:
+        self._metrics.count_batch(len(queries))
+        return search_texts(self._searcher.collection, queries, max_bytes=self.limits.response_bytes)
+
+    async def cached(
+        self, key: str, compute: Callable[[Collection], Any], *, max_age: float = math.inf
+    ) -> Any:  # Any: the result of `compute`
+        """Return `compute(collection)`, computed again after a write or after `max_age` seconds."""
+
+        def task(collection: Collection) -> Any:
+            version, now = collection.version(), time.monotonic()
+            entry = self._cache.get(key)
+            if entry is None or entry.version != version or now - entry.created > max_age:
+                entry = self._cache[key] = _CacheEntry(compute(collection), version, now)
+            return entry.value
+
+        return await self.reader.run(task)
+
+    def close(self) -> None:
+        """Stop all threads."""
+        for worker in self._workers:
+            worker.close()
+
+
+def search_texts(
+    collection: Collection, queries: Sequence[SearchRequest], *, max_bytes: int
+) -> list[SearchResult]:
+    """Search for texts; queries with the same options share one scan."""
+    by_options: dict[tuple[Any, ...], list[int]] = {}
+    for index, query in enumerate(queries):
+        by_options.setdefault(tuple(query.search_options.values()), []).append(index)
+    results: list[SearchResult] = [b""] * len(queries)
+    for indices in by_options.values():
+        texts = [queries[index].text or "" for index in indices]
+        try:
+            hit_lists = collection.search_many(texts, **queries[indices[0]].search_options)
         except SnuhError as error:
-            for number in numbers:
-                answers[number] = error
+            for index in indices:
+                results[index] = error
             continue
         bits = collection.model.bits
-        for number, text, hits in zip(numbers, texts, found, strict=True):
+        for index, text, hits in zip(indices, texts, hit_lists, strict=True):
+            if hits is None:
+                results[index] = unknown_words(text)
+                continue
             try:
-                answers[number] = (
-                    unknown_words(text)
-                    if hits is None
-                    else search_to_json(bits, asks[number], hits, max_bytes=max_bytes)
-                )
-            except Refusal as refusal:
-                answers[number] = refusal
-    return answers
+                results[index] = search_to_json(bits, queries[index], hits, max_bytes=max_bytes)
+            except ApiError as error:
+                results[index] = error
+    return results
 
 
-def answer_explained(collection: Collection, ask: SearchAsk | SimilarAsk, *, max_bytes: int) -> bytes:
-    """Answer one search, for a text or a document, and tell why where that is asked for."""
-    if ask.id is not None:
-        hits = collection.similar(ask.id, **ask.search_options)
-        text = collection.get(ask.id).text if ask.explain else ""
+def search_explained(
+    collection: Collection, query: SearchRequest | SimilarRequest, *, max_bytes: int
+) -> bytes:
+    """Search for a text or for similar documents, and explain the hits if the request says so."""
+    if query.id is not None:
+        hits = collection.similar(query.id, **query.search_options)
+        text = collection.get(query.id).text if query.explain else ""
     else:
-        text = getattr(ask, "text", None) or ""
-        hits = collection.search(text, **ask.search_options)
+        text = _query_text(query) or ""
+        hits = collection.search(text, **query.search_options)
     model = collection.model
-    reasons = [explain(model, text, hit.document.text) for hit in hits] if ask.explain else []
-    return search_to_json(model.bits, ask, hits, reasons, max_bytes=max_bytes)
+    explanations = [explain(model, text, hit.document.text) for hit in hits] if query.explain else []
+    return search_to_json(model.bits, query, hits, explanations, max_bytes=max_bytes)
 
 
 def search_to_json(
     bits: int,
-    ask: SearchAsk | SimilarAsk,
+    query: SearchRequest | SimilarRequest,
     hits: Sequence[Hit],
-    reasons: Sequence[Explanation] = (),
+    explanations: Sequence[Explanation] = (),
     *,
     max_bytes: int,
 ) -> bytes:
-    """Return the answer to one search."""
-    rows = hits_to_json(hits, ask.characters, max_bytes=max_bytes)
-    for row, hit, reason in zip(rows, hits, reasons, strict=False):
-        row["fragments"] = _fragments(hit.document.text, reason.hit_words, SNIPPET)
-        row["words"] = _shares(reason.hit_words)
-        row["query_words"] = _shares(reason.query_words)
-    query = None if ask.id is not None else getattr(ask, "text", None)
-    return json_bytes({"query": query, "id": ask.id, "bits": bits, "hits": rows})
+    """Return the JSON body of a search response."""
+    rows = hits_to_json(hits, query.characters, max_bytes=max_bytes)
+    for row, hit, explanation in zip(rows, hits, explanations, strict=False):
+        row["fragments"] = _fragments(hit.document.text, explanation.hit_words, SNIPPET_CHARACTERS)
+        row["words"] = _contributions_to_json(explanation.hit_words)
+        row["query_words"] = _contributions_to_json(explanation.query_words)
+    text = None if query.id is not None else _query_text(query)
+    return json_bytes({"query": text, "id": query.id, "bits": bits, "hits": rows})
+
+
+def _query_text(query: SearchRequest | SimilarRequest) -> str | None:
+    return query.text if isinstance(query, SearchRequest) else None
 
 
 def hits_to_json(hits: Sequence[Hit], characters: int | None, *, max_bytes: int) -> list[Json]:
-    """Return hits as plain values; Refusal where their texts alone are too long to be answered."""
+    """Return hits as JSON values; 413 if their texts alone exceed `max_bytes`."""
     rows = [_hit_to_json(hit, characters) for hit in hits]
-    check_length(sum(len(row["text"]) for row in rows), max_bytes)
+    check_response_size(sum(len(row["text"]) for row in rows), max_bytes)
     return rows
 
 
@@ -193,10 +248,10 @@ def _hit_to_json(hit: Hit, characters: int | None) -> Json:
 
 
 def explanation_to_json(model: Model, query: str, hit: str) -> Json:
-    """Explain one hit, with all bits."""
-    reason = explain(model, query, hit)
+    """Explain a hit, and return the explanation with all bits as JSON values."""
+    explanation = explain(model, query, hit)
     return {
-        "distance": reason.distance,
+        "distance": explanation.distance,
         "bits": [
             {
                 "bit": pair.bit,
@@ -205,82 +260,30 @@ def explanation_to_json(model: Model, query: str, hit: str) -> Json:
                 "query_margin": round(pair.query_margin, 6),
                 "hit_margin": round(pair.hit_margin, 6),
             }
-            for pair in reason.bits
+            for pair in explanation.bits
         ],
-        "query_words": _shares(reason.query_words),
-        "hit_words": _shares(reason.hit_words),
-        "query_fragments": _fragments(query, reason.query_words, WHOLE),
-        "hit_fragments": _fragments(hit, reason.hit_words, WHOLE),
+        "query_words": _contributions_to_json(explanation.query_words),
+        "hit_words": _contributions_to_json(explanation.hit_words),
+        "query_fragments": _fragments(query, explanation.query_words, EXPLANATION_CHARACTERS),
+        "hit_fragments": _fragments(hit, explanation.hit_words, EXPLANATION_CHARACTERS),
     }
 
 
-def _fragments(text: str, shares: Sequence[WordContribution], width: int) -> list[tuple[str, float]]:
-    """Return pieces of a text; a word weighs how far it pushed its code towards the other, or away."""
-    contributions = [replace(share, agreeing=share.agreeing - share.differing) for share in shares]
-    return [(piece.text, round(piece.weight, 4)) for piece in marked(text, contributions, width=width)]
+def _fragments(
+    text: str, contributions: Sequence[WordContribution], characters: int
+) -> list[tuple[str, float]]:
+    """Return pieces of a text; the weight of a word is how much it moved its code towards the other."""
+    net = [replace(word, agreeing=word.agreeing - word.differing) for word in contributions]
+    return [(piece.text, round(piece.weight, 4)) for piece in marked(text, net, width=characters)]
 
 
-def _shares(shares: Sequence[WordContribution]) -> list[Json]:
+def _contributions_to_json(contributions: Sequence[WordContribution]) -> list[Json]:
     return [
         {
-            "word": share.word,
-            "agreeing": round(share.agreeing, 6),
-            "differing": round(share.differing, 6),
-            "spans": share.spans,
+            "word": word.word,
+            "agreeing": round(word.agreeing, 6),
+            "differing": round(word.differing, 6),
+            "spans": word.spans,
         }
-        for share in shares
+        for word in contributions
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A value, the version of the collection it was made of, and when."""
-
-    value: Any  # whatever was made
-    version: str
-    since: float
-
-
-class Served:
-    """Searches, other readings and writing each have their own thread and connection to the store."""
-
-    def __init__(self, name: str, folder: str, *, limits: Limits, metrics: Metrics) -> None:
-        self.name, self.folder = name, folder
-        self.limits, self._metrics = limits, metrics
-        self._remembered: dict[str, _Kept] = {}
-        self._lanes: list[Lane] = []
-        try:
-            for _ in range(3):
-                self._lanes.append(Lane(folder, max_waiting=limits.waiting))
-        except BaseException:
-            self.close()
-            raise
-        self._searching, self.reading, self.writing = self._lanes
-        self._batching = Batching(self._searching, self._answer, max_waiting=limits.waiting)
-
-    async def search(self, ask: SearchAsk) -> bytes:
-        """Answer a search for a text."""
-        return await self._batching.answer(ask)
-
-    def _answer(self, asks: Sequence[SearchAsk]) -> list[Answer]:
-        self._metrics.count_batch(len(asks))
-        return answer_texts(self._searching.collection, asks, max_bytes=self.limits.answer_bytes)
-
-    async def remembered(
-        self, name: str, make: Callable[[Collection], Any], *, seconds: float = math.inf
-    ) -> Any:  # Any: whatever is made
-        """Return what `make` makes of the collection, made anew after a write, or after some seconds."""
-
-        def work(collection: Collection) -> Any:
-            version, now = collection.version(), time.monotonic()
-            kept = self._remembered.get(name)
-            if kept is None or kept.version != version or now - kept.since > seconds:
-                kept = self._remembered[name] = _Kept(make(collection), version, now)
-            return kept.value
-
-        return await self.reading.run(work)
-
-    def close(self) -> None:
-        """End all threads."""
-        for lane in self._lanes:
-            lane.close()

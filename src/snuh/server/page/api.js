@@ -1,27 +1,27 @@
-// The server's answers. Whatever goes wrong becomes a Refused with a kind and one sentence.
+// Requests to the API. Every failure becomes an ApiError with a kind and a message.
 
-const KEY = "snuh-token";
-const POLL = [400, 700, 1000, 1500, 2000]; // milliseconds between questions, the last one for ever
+const TOKEN_KEY = "snuh-token";
+const POLL_DELAYS = [400, 700, 1000, 1500, 2000]; // milliseconds; the last one is repeated
 
-export class Refused extends Error {
-  constructor(kind, sentence, more = {}) {
-    super(sentence);
+export class ApiError extends Error {
+  constructor(kind, message, details = {}) {
+    super(message);
     this.kind = kind;
-    this.position = more.position;
-    this.seconds = more.seconds;
+    this.position = details.position;
+    this.seconds = details.seconds;
   }
 }
 
-export function keepToken(token) {
-  sessionStorage.setItem(KEY, token);
+export function storeToken(token) {
+  sessionStorage.setItem(TOKEN_KEY, token);
 }
 
-export const hasToken = () => sessionStorage.getItem(KEY) !== null;
+export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;
 
-/** Ask the server; `body` makes it a POST. Returns the answer and whether it is still being made. */
-async function ask(path, { body, signal } = {}) {
+/** Send a request, a POST if it has a body; return the response and whether its job is still running. */
+async function request(path, { body, signal } = {}) {
   const headers = {};
-  const token = sessionStorage.getItem(KEY);
+  const token = sessionStorage.getItem(TOKEN_KEY);
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body) headers["Content-Type"] = "application/json";
   let response;
@@ -30,64 +30,64 @@ async function ask(path, { body, signal } = {}) {
     response = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused("gone", "The server does not answer. Is it still running?");
+    throw new ApiError("offline", "The server does not respond. Is it still running?");
   }
-  const told = await response.json().catch(() => ({}));
-  if (response.ok) return { told, making: response.status === 202 };
+  const content = await response.json().catch(() => ({}));
+  if (response.ok) return { content, isRunning: response.status === 202 };
   const seconds = Number(response.headers.get("Retry-After")) || undefined;
-  throw new Refused(told.kind ?? "other", told.error ?? `The server answered ${response.status}.`, {
-    position: told.position,
+  const message = content.error ?? `The server responded with status ${response.status}.`;
+  throw new ApiError(content.kind ?? "other", message, {
+    position: content.position,
     seconds,
   });
 }
 
-const get = async (path, signal) => (await ask(path, { signal })).told;
-const post = async (path, body, signal) => (await ask(path, { body, signal })).told;
-const place = (name) => `/v1/collections/${encodeURIComponent(name)}`;
+const get = async (path, signal) => (await request(path, { signal })).content;
+const post = async (path, body, signal) => (await request(path, { body, signal })).content;
+const collectionPath = (name) => `/v1/collections/${encodeURIComponent(name)}`;
 
 export const collections = (signal) => get("/v1/collections", signal);
-export const info = (name, signal) => get(place(name), signal);
-export const fields = (name, signal) => get(`${place(name)}/fields`, signal);
-export const bits = (name, signal) => get(`${place(name)}/bits?words=12`, signal);
-export const search = (name, body, signal) => post(`${place(name)}/search`, body, signal);
-export const explain = (name, body, signal) => post(`${place(name)}/explain`, body, signal);
-export const health = (signal) => get("/health", signal);
+export const info = (name, signal) => get(collectionPath(name), signal);
+export const facets = (name, signal) => get(`${collectionPath(name)}/facets`, signal);
+export const bits = (name, signal) => get(`${collectionPath(name)}/bits?words=12`, signal);
+export const search = (name, body, signal) => post(`${collectionPath(name)}/search`, body, signal);
+export const explain = (name, body, signal) => post(`${collectionPath(name)}/explain`, body, signal);
 
-export async function documentOf(name, id, signal) {
-  const found = await get(`${place(name)}/documents?id=${encodeURIComponent(id)}`, signal);
-  return found.documents[0];
+export async function getDocument(name, id, signal) {
+  const { documents } = await get(`${collectionPath(name)}/documents?id=${encodeURIComponent(id)}`, signal);
+  return documents[0];
 }
 
-/** Ask for what takes long until it is there; `onWait` hears for how many seconds it has been in the making. */
-export async function made(name, what, { signal, onWait, query = "" }) {
-  for (let tries = 0; ; tries += 1) {
-    const { told, making } = await ask(`${place(name)}/${what}${query}`, { signal });
-    if (!making) return told;
-    onWait(told.seconds);
-    await pause(POLL[Math.min(tries, POLL.length - 1)], signal);
+/** Repeat a request until its job is done; `onWait` gets the seconds that the job has been running. */
+export async function waitForJob(name, job, { signal, onWait, query = "" }) {
+  for (let attempt = 0; ; attempt += 1) {
+    const { content, isRunning } = await request(`${collectionPath(name)}/${job}${query}`, { signal });
+    if (!isRunning) return content;
+    onWait(content.seconds);
+    await pause(POLL_DELAYS[Math.min(attempt, POLL_DELAYS.length - 1)], signal);
   }
 }
 
-/** Wait; an abort ends the wait at once. */
+/** Wait; an abort rejects the promise at once. */
 export function pause(milliseconds, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, milliseconds);
     signal?.addEventListener("abort", () => {
       clearTimeout(timer);
-      reject(new DOMException("left", "AbortError"));
+      reject(new DOMException("aborted", "AbortError"));
     });
   });
 }
 
-const kept = new Map();
+const cache = new Map();
 
-/** Ask once for what does not change while someone looks; a failure is not kept. */
-export function once(name, what, ask) {
-  const key = `${what} ${name}`;
-  if (!kept.has(key))
-    kept.set(
+/** Send a request once per page load and cache its result; failures are not cached. */
+export function cached(name, resource, fetchResource) {
+  const key = `${resource} ${name}`;
+  if (!cache.has(key))
+    cache.set(
       key,
-      ask(name).catch((error) => (kept.delete(key), Promise.reject(error))),
+      fetchResource(name).catch((error) => (cache.delete(key), Promise.reject(error))),
     );
-  return kept.get(key);
+  return cache.get(key);
 }

@@ -1,40 +1,40 @@
-// Starts the page: which collection and view the address asks for, and what surrounds them.
+// Entry point: shows the collection and view of the current route.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
 import * as bits from "./bits.js";
 import * as duplicates from "./duplicates.js";
-import * as facts from "./facts.js";
+import * as info from "./info.js";
 import * as map from "./map.js";
+import * as router from "./router.js";
 import * as search from "./search.js";
 import { showDocument } from "./document.js";
 import { el } from "./dom.js";
-import { drawFrame, startTheme } from "./frame.js";
-import { listenToKeys } from "./keys.js";
-import { noSuchCollection, refusal } from "./notices.js";
+import { renderHeader, startTheme } from "./header.js";
+import { errorNotice, unknownCollection } from "./notices.js";
+import { installShortcuts } from "./shortcuts.js";
 
-const mounts = { search, map, bits, duplicates, facts };
+const views = { search, map, bits, duplicates, info };
 const main = document.getElementById("main");
-let known = []; // the collections
-let shown = { collection: null, view: null, update: () => {}, leave: () => {} };
+let collections = [];
+let current = { collection: null, view: null, update: () => {}, leave: () => {} };
 
 async function start() {
   startTheme();
-  listenToKeys();
+  installShortcuts();
   document.getElementById("skip").addEventListener("click", (event) => {
-    event.preventDefault(); // the address is not for places on the page
+    event.preventDefault(); // the hash holds the route
     main.focus();
   });
-  address.onChange(show);
+  router.onChange(show);
   await load();
 }
 
 async function load() {
   main.setAttribute("aria-busy", "true");
   try {
-    known = (await api.collections()).collections;
+    collections = (await api.collections()).collections;
   } catch (error) {
-    instead(refusal(error, load));
+    showNotice(errorNotice(error, load));
     return;
   } finally {
     main.removeAttribute("aria-busy");
@@ -43,38 +43,39 @@ async function load() {
 }
 
 function show() {
-  const state = address.read();
-  if (!state.collection && known.length) {
-    address.go(address.write({ ...state, collection: known[0].name }), { replace: true });
+  const state = router.read();
+  if (!state.collection && collections.length) {
+    router.go(router.write({ ...state, collection: collections[0].name }), { replace: true });
     return;
   }
-  const collection = known.find((one) => one.name === state.collection);
-  drawFrame(known, state);
+  const collection = collections.find(({ name }) => name === state.collection);
+  renderHeader(collections, state);
   if (!collection) {
     leave();
-    instead(noSuchCollection(state.collection, known));
+    showNotice(unknownCollection(state.collection, collections));
     return;
   }
-  if (shown.collection !== state.collection || shown.view !== state.view) {
+  if (current.collection !== state.collection || current.view !== state.view) {
     leave();
     main.className = `view-${state.view}`;
     main.replaceChildren();
-    shown = { ...mounts[state.view].mount(main, collection), collection: state.collection, view: state.view };
+    const view = views[state.view].mount(main, collection);
+    current = { ...view, collection: state.collection, view: state.view };
     window.scrollTo(0, 0);
   }
-  shown.update(state);
+  current.update(state);
   showDocument(collection, state);
 }
 
-/** Show a notice where a view would be, with a heading for those who go by headings. */
-function instead(notice) {
+/** Show a notice in place of a view, with a heading for screen readers. */
+function showNotice(notice) {
   main.className = "";
   main.replaceChildren(el("h1", { class: "hidden" }, "snuh"), notice);
 }
 
 function leave() {
-  shown.leave();
-  shown = { collection: null, view: null, update: () => {}, leave: () => {} };
+  current.leave();
+  current = { collection: null, view: null, update: () => {}, leave: () => {} };
 }
 
 start();

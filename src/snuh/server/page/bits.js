@@ -1,21 +1,21 @@
-// The view of what each bit stands for.
+// The bits view: the words that each bit stands for.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
+import * as router from "./router.js";
 import { bar, el, percent, plural } from "./dom.js";
-import { refusal } from "./notices.js";
+import { errorNotice } from "./notices.js";
 
 export function mount(root, collection) {
-  const place = el("div", { class: "bits-list" }, el("p", { class: "faint" }, "Reading the bits …"));
+  const list = el("div", { class: "bits-list" }, el("p", { class: "faint" }, "Loading the bits …"));
   const field = el("input", {
     type: "search",
     id: "bit-word",
     placeholder: "a word",
     autocomplete: "off",
     spellcheck: "false",
-    on: { input: () => address.go(address.changed({ word: field.value }), { replace: true }) },
+    on: { input: () => router.go(router.changed({ word: field.value }), { replace: true }) },
   });
-  const told = el("p", { class: "summary", role: "status" });
+  const summary = el("p", { class: "summary", role: "status" });
   root.append(
     el(
       "div",
@@ -24,42 +24,50 @@ export function mount(root, collection) {
       el(
         "p",
         { class: "lead" },
-        "A bit splits the documents into two halves, and each half has several themes. The next bit splits them otherwise. Choose a theme to search for it.",
+        "Each bit splits the documents into halves with several themes each. Select a theme to search for it.",
       ),
-      el("div", { class: "find-bit" }, el("label", { for: "bit-word" }, "Bits with"), field, told),
+      el(
+        "div",
+        { class: "find-bit" },
+        el("label", { for: "bit-word" }, "Bits with the word"),
+        field,
+        summary,
+      ),
     ),
-    place,
+    list,
   );
   let rows = [];
-  let wanted = null;
+  let scrolledTo = null;
 
   async function load() {
     try {
-      const { meanings } = await api.once(collection.name, "bits", api.bits);
+      const { meanings } = await api.cached(collection.name, "bits", api.bits);
       rows = meanings.map((meaning) => ({ meaning, row: bitRow(meaning) }));
-      place.replaceChildren(
+      list.replaceChildren(
         el(
           "ol",
           { class: "bit-rows" },
           rows.map(({ row }) => row),
         ),
       );
-      update(address.read());
+      update(router.read());
     } catch (error) {
-      place.replaceChildren(refusal(error, load));
+      list.replaceChildren(errorNotice(error, load));
     }
   }
-  function update({ ask }) {
-    const word = (ask.get("word") ?? "").trim().toLowerCase();
-    if (field !== document.activeElement) field.value = ask.get("word") ?? "";
-    for (const { meaning, row } of rows)
-      row.hidden = word !== "" && ![...meaning.on, ...meaning.off].flat().some((one) => one.includes(word));
-    const left = rows.filter(({ row }) => !row.hidden).length;
-    told.textContent = rows.length ? plural(left, "bit") : "";
-    const bit = ask.get("bit");
-    for (const { meaning, row } of rows) row.classList.toggle("wanted", String(meaning.bit) === bit);
-    if (bit !== null && bit !== wanted && rows.length) {
-      wanted = bit;
+  function update({ params }) {
+    const word = (params.get("word") ?? "").trim().toLowerCase();
+    if (field !== document.activeElement) field.value = params.get("word") ?? "";
+    for (const { meaning, row } of rows) {
+      const words = [...meaning.on, ...meaning.off].flat();
+      row.hidden = word !== "" && !words.some((other) => other.includes(word));
+    }
+    const visible = rows.filter(({ row }) => !row.hidden).length;
+    summary.textContent = rows.length ? plural(visible, "bit") : "";
+    const bit = params.get("bit");
+    for (const { meaning, row } of rows) row.classList.toggle("selected", String(meaning.bit) === bit);
+    if (bit !== null && bit !== scrolledTo && rows.length) {
+      scrolledTo = bit;
       rows.find(({ meaning }) => String(meaning.bit) === bit)?.row.scrollIntoView({ block: "center" });
     }
   }
@@ -108,7 +116,7 @@ function side(value, themes) {
                 "a",
                 {
                   class: "theme-link",
-                  href: address.changed(
+                  href: router.changed(
                     { q: theme.join(" "), like: null, word: null, bit: null },
                     { view: "search" },
                   ),

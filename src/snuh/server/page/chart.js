@@ -1,63 +1,63 @@
-// The chart of the map: the canvas, what is pointed at, the buttons, and what the colours stand for.
+// The chart of the map: the canvas, its tooltip, buttons and legend.
 
-import * as address from "./address.js";
-import { count, el, icon, plural, say } from "./dom.js";
-import { steer } from "./mapkeys.js";
-import { MOST_HUES, Painter } from "./painter.js";
-import { Plane } from "./plane.js";
-import { cut } from "./titles.js";
+import * as router from "./router.js";
+import { announce, count, el, icon, plural } from "./dom.js";
+import { addMapControls } from "./mapcontrols.js";
+import { MAX_HUES, Painter } from "./painter.js";
+import { Projection } from "./projection.js";
+import { withEllipsis } from "./titles.js";
 
-/** The canvas with its controls. */
-export function drawChart(stage, told) {
-  const { hues, named } = colours(told.labels);
-  const plane = new Plane(told.x, told.y);
-  const numbers = new Map(told.ids.map((id, number) => [id, number]));
+/** Draw the response of the API into `stage`. */
+export function drawChart(stage, map) {
+  const { hues, named } = assignHues(map.labels);
+  const projection = new Projection(map.x, map.y);
+  const pointOf = new Map(map.ids.map((id, point) => [id, point]));
   const canvas = el("canvas", {
     tabindex: "0",
     role: "application",
-    aria: { label: `Map of ${plural(told.ids.length, "document")}`, describedby: "map-help" },
+    aria: { label: `Map of ${plural(map.ids.length, "document")}`, describedby: "map-help" },
   });
   const tip = el("div", { class: "tip", hidden: true });
   const help = el(
     "p",
     { class: "map-help", id: "map-help" },
-    "Arrows move, + and − zoom, 0 shows all, n and p go through the hits, Enter opens.",
+    "Arrow keys move, + and − zoom, 0 shows all, n and p select the next and previous hit, Enter opens it.",
   );
-  const painter = new Painter(canvas, plane, hues);
+  const painter = new Painter(canvas, projection, hues);
   const key = legend(named, hues);
   let hits = [];
 
-  const act = {
-    open: (point) => address.go(address.changed({ open: told.ids[point] })),
-    choose(point, speak = false) {
-      painter.chosen = point;
-      painter.ask();
+  const actions = {
+    open: (point) => router.go(router.changed({ open: map.ids[point] })),
+    select(point, isAnnounced = false) {
+      painter.selected = point;
+      painter.requestDraw();
       tip.hidden = point < 0;
       if (point < 0) return;
-      const label = told.labels[point];
+      const label = map.labels[point];
       tip.replaceChildren(
-        el("b", {}, cut(told.titles[point]) || told.ids[point]),
+        el("b", {}, withEllipsis(map.titles[point]) || map.ids[point]),
         label ? el("span", {}, label) : "",
       );
-      place();
-      if (speak) say(told.titles[point]);
+      moveTip();
+      if (isAnnounced) announce(map.titles[point]);
     },
-    moved: () => (painter.ask(), place()),
+    moved: () => (painter.requestDraw(), moveTip()),
     hits: () => hits,
-    chosen: () => painter.chosen,
+    selected: () => painter.selected,
   };
-  function place() {
-    if (painter.chosen < 0) return;
-    const { x, y } = plane.toScreen(painter.chosen);
-    const width = Math.min(280, plane.width - 16);
+  function moveTip() {
+    if (painter.selected < 0) return;
+    const { x, y } = projection.toScreen(painter.selected);
+    const width = Math.min(280, projection.width - 16);
     tip.style.inlineSize = "max-content";
     tip.style.maxInlineSize = `${width}px`;
-    const left = Math.max(8, Math.min(plane.width - tip.offsetWidth - 8, x - tip.offsetWidth / 2));
+    const left = Math.max(8, Math.min(projection.width - tip.offsetWidth - 8, x - tip.offsetWidth / 2));
     const isAbove = y - tip.offsetHeight - 14 > 0;
     tip.style.transform = `translate(${left}px, ${isAbove ? y - tip.offsetHeight - 14 : y + 14}px)`;
   }
-  const stopSteering = steer(canvas, plane, act);
-  const tool = (name, drawing, work) =>
+  const removeControls = addMapControls(canvas, projection, actions);
+  const tool = (name, iconName, action) =>
     el(
       "button",
       {
@@ -65,80 +65,80 @@ export function drawChart(stage, told) {
         class: "quiet",
         aria: { label: name },
         title: name,
-        on: { click: () => (work(), act.moved()) },
+        on: { click: () => (action(), actions.moved()) },
       },
-      icon(drawing),
+      icon(iconName),
     );
   const tools = el(
     "div",
     { class: "map-tools" },
-    tool("Zoom in", "plus", () => plane.zoomAt(1.6)),
-    tool("Zoom out", "minus", () => plane.zoomAt(1 / 1.6)),
-    tool("Show all", "fit", () => plane.fit()),
+    tool("Zoom in", "plus", () => projection.zoomAt(1.6)),
+    tool("Zoom out", "minus", () => projection.zoomAt(1 / 1.6)),
+    tool("Show all", "fit", () => projection.fit()),
   );
   const shown =
-    told.ids.length < told.documents
-      ? `${count(told.ids.length)} of ${count(told.documents)} documents`
-      : plural(told.ids.length, "document");
-  const note = el("p", { class: "map-note" }, shown, !told.current && " · older than the collection");
+    map.ids.length < map.documents
+      ? `${count(map.ids.length)} of ${count(map.documents)} documents`
+      : plural(map.ids.length, "document");
+  const note = el("p", { class: "map-note" }, shown, !map.current && " · the collection has changed since");
   stage.replaceChildren(canvas, tip, tools, note, help);
-  const watcher = new ResizeObserver(() => (painter.resize(), place()));
-  watcher.observe(canvas);
-  const repaint = () => painter.forget();
+  const observer = new ResizeObserver(() => (painter.resize(), moveTip()));
+  observer.observe(canvas);
+  const repaint = () => painter.resetColours();
   window.addEventListener("themechange", repaint);
-  canvas.painter = painter; // for whoever measures how smooth it is
+  canvas.painter = painter; // for tests
 
   return {
     legend: key.element,
-    has: (id) => numbers.has(id),
-    point: (id) => act.choose(numbers.get(id) ?? -1),
-    light(ids) {
-      hits = ids.map((id) => numbers.get(id)).filter((point) => point !== undefined);
-      painter.lit = new Set(hits);
-      canvas.dataset.lit = String(hits.length);
-      painter.ask();
+    has: (id) => pointOf.has(id),
+    select: (id) => actions.select(pointOf.get(id) ?? -1),
+    highlight(ids) {
+      hits = ids.map((id) => pointOf.get(id)).filter((point) => point !== undefined);
+      painter.highlighted = new Set(hits);
+      canvas.dataset.highlighted = String(hits.length);
+      painter.requestDraw();
     },
     goTo(id) {
-      if (!numbers.has(id)) note.textContent = `The document is not on the map: it shows ${shown}`;
-      if (!numbers.has(id) || told.ids[painter.chosen] === id) return;
-      plane.show(numbers.get(id));
-      act.choose(numbers.get(id));
-      act.moved();
+      if (!pointOf.has(id)) note.textContent = `The document is not on the map: it shows ${shown}`;
+      if (!pointOf.has(id) || map.ids[painter.selected] === id) return;
+      projection.show(pointOf.get(id));
+      actions.select(pointOf.get(id));
+      actions.moved();
     },
-    only(label) {
+    selectLabel(label) {
       const row = named.find(({ name }) => name === label);
-      painter.only = row ? row.hue : null;
-      key.press(label);
-      painter.ask();
+      painter.onlyHue = row ? row.hue : null;
+      key.select(label);
+      painter.requestDraw();
     },
     leave() {
-      watcher.disconnect();
-      stopSteering();
+      observer.disconnect();
+      removeControls();
       window.removeEventListener("themechange", repaint);
     },
   };
 }
 
-/** A hue for each of the most frequent labels, and one for all others. */
-function colours(labels) {
+/** Assign a hue to each of the most frequent labels, and another one to all others. */
+function assignHues(labels) {
   const counts = new Map();
   for (const label of labels) if (label !== null) counts.set(label, (counts.get(label) ?? 0) + 1);
-  const frequent = [...counts].sort(([, a], [, b]) => b - a).slice(0, MOST_HUES);
+  const frequent = [...counts].sort(([, a], [, b]) => b - a).slice(0, MAX_HUES);
   const named = frequent.map(([name, documents], hue) => ({ name, documents, hue }));
   const hueOf = new Map(named.map(({ name, hue }) => [name, hue]));
   return {
     named,
-    hues: Uint8Array.from(labels, (label) => hueOf.get(label) ?? (named.length ? MOST_HUES : 0)),
+    hues: Uint8Array.from(labels, (label) => hueOf.get(label) ?? (named.length ? MAX_HUES : 0)),
   };
 }
 
-/** What the colours stand for; a label that is pressed stands out. */
+/** The legend; selecting a label fades the others. */
 function legend(named, hues) {
-  const hint = el("p", { class: "faint" }, "Search, and what is found lights up.");
-  if (!named.length) return { element: hint, press: () => {} };
+  const hint = el("p", { class: "faint" }, "Search to highlight the hits.");
+  if (!named.length) return { element: hint, select: () => {} };
   const buttons = named.map(({ name, documents, hue }) => {
     const choose = () =>
-      address.go(address.changed({ label: address.read().ask.get("label") === name ? null : name }), {
+      router.go(router.changed({ label: router.read().params.get("label") === name ? null : name }), {
         replace: true,
       });
     const parts = [
@@ -152,7 +152,7 @@ function legend(named, hues) {
       parts,
     );
   });
-  const others = hues.reduce((sum, hue) => sum + (hue === MOST_HUES ? 1 : 0), 0);
+  const others = hues.reduce((sum, hue) => sum + (hue === MAX_HUES ? 1 : 0), 0);
   const rest =
     others > 0 &&
     el(
@@ -170,12 +170,12 @@ function legend(named, hues) {
       el(
         "ul",
         { class: "legend" },
-        buttons.map((one) => el("li", {}, one)),
+        buttons.map((button) => el("li", {}, button)),
         rest,
       ),
       hint,
     ),
-    press: (label) =>
-      buttons.forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.name === label))),
+    select: (label) =>
+      buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === label))),
   };
 }

@@ -1,12 +1,12 @@
-// A control for one field: values to choose, or a range of numbers.
+// Filter controls for one field: checkboxes for values, or a range of numbers.
 
-import * as address from "./address.js";
+import * as router from "./router.js";
 import { count, el } from "./dom.js";
 
-const SHOWN = 6; // values before "more"
-const WAIT = 350; // milliseconds after the last key
+const COLLAPSED_VALUES = 6; // shown before "more"
+const DEBOUNCE = 350; // milliseconds
 
-/** Boxes for the most frequent values. */
+/** Checkboxes for the most frequent values. */
 export function choice({ name, kind, values }) {
   const parameter = `${kind === "list" ? "has" : "in"}.${name}`;
   const boxes = values.map(({ value, documents }) => {
@@ -21,34 +21,34 @@ export function choice({ name, kind, values }) {
     );
     return { box, row };
   });
-  const rest = boxes.length - SHOWN;
+  const hiddenValues = boxes.length - COLLAPSED_VALUES;
   const more = el(
     "button",
-    { type: "button", class: "link", on: { click: () => unfold(true) } },
-    `${count(rest)} more`,
+    { type: "button", class: "link", on: { click: () => expand(true) } },
+    `${count(hiddenValues)} more`,
   );
-  let unfolded = rest <= 1;
+  let isExpanded = hiddenValues <= 1;
 
   function choose() {
-    address.go(
-      address.changed({
+    router.go(
+      router.changed({
         [parameter]: boxes.filter(({ box }) => box.checked).map(({ box }) => box.value),
         open: null,
       }),
     );
   }
-  function unfold(byHand) {
-    unfolded = true;
-    update(address.read().ask);
-    if (byHand) boxes[SHOWN].box.focus();
+  function expand(byUser) {
+    isExpanded = true;
+    update(router.read().params);
+    if (byUser) boxes[COLLAPSED_VALUES].box.focus();
   }
-  function update(ask) {
-    const values = ask.getAll(parameter);
-    boxes.forEach(({ box, row }, number) => {
+  function update(params) {
+    const values = params.getAll(parameter);
+    boxes.forEach(({ box, row }, index) => {
       box.checked = values.includes(box.value);
-      row.hidden = !unfolded && number >= SHOWN && !box.checked;
+      row.hidden = !isExpanded && index >= COLLAPSED_VALUES && !box.checked;
     });
-    more.hidden = unfolded;
+    more.hidden = isExpanded;
   }
   update(new URLSearchParams());
   return {
@@ -63,25 +63,27 @@ export function choice({ name, kind, values }) {
   };
 }
 
-/** Two fields for numbers, with the minimum and maximum as placeholders. */
+/** Two number fields, with the minimum and maximum as placeholders. */
 export function range({ name, min, max }) {
   const fields = [
     ["from", min, "From"],
     ["to", max, "To"],
-  ].map(([kind, edge, word]) => {
-    const change = later(() => address.go(address.changed({ [`${kind}.${name}`]: field.value, open: null })));
+  ].map(([kind, bound, caption]) => {
+    const change = debounce(() =>
+      router.go(router.changed({ [`${kind}.${name}`]: field.value, open: null })),
+    );
     const field = el("input", {
       type: "number",
       step: "any",
-      placeholder: String(edge),
+      placeholder: String(bound),
       on: { input: change },
     });
-    return { kind, field, label: el("label", {}, el("span", {}, word), field) };
+    return { kind, field, label: el("label", {}, el("span", {}, caption), field) };
   });
-  const update = (ask) => {
+  const update = (params) => {
     for (const { kind, field } of fields) {
-      const told = ask.get(`${kind}.${name}`) ?? "";
-      const value = Number.isFinite(Number(told)) ? told : ""; // someone changed the address by hand
+      const text = params.get(`${kind}.${name}`) ?? "";
+      const value = Number.isFinite(Number(text)) ? text : ""; // the URL may be edited by hand
       if (field !== document.activeElement && field.value !== value) field.value = value;
     }
   };
@@ -96,11 +98,11 @@ export function range({ name, min, max }) {
   };
 }
 
-/** Do something once nobody has typed for a moment. */
-export function later(act) {
+/** Return a function that runs `action` once it has not been called for a moment. */
+export function debounce(action) {
   let timer;
   return () => {
     clearTimeout(timer);
-    timer = setTimeout(act, WAIT);
+    timer = setTimeout(action, DEBOUNCE);
   };
 }

@@ -1,53 +1,53 @@
-// One document in a drawer: its text, or why it was found.
+// A document in a drawer: its text, or the explanation of the hit.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
+import * as router from "./router.js";
 import { el, icon } from "./dom.js";
-import { described } from "./hits.js";
-import { refusal } from "./notices.js";
-import { facts, headingOf, titleOf } from "./titles.js";
-import { whyFound } from "./why.js";
+import { tagList } from "./hits.js";
+import { errorNotice } from "./notices.js";
+import { headingOf, metadataPairs, titleOf } from "./titles.js";
+import { renderExplanation } from "./why.js";
 
 const dialog = document.getElementById("drawer");
-let shown = ""; // what the drawer has in it
-let opener = null; // where the focus goes back to
+let currentKey = ""; // of the content
+let opener = null; // gets the focus back
 let controller = new AbortController();
 
-dialog.addEventListener("close", () => address.go(address.changed({ open: null, why: null })));
+dialog.addEventListener("close", () => router.go(router.changed({ open: null, why: null })));
 dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 
-/** Show the document that the address names, or none. */
-export async function showDocument(collection, { ask }) {
-  const id = ask.get("open");
+/** Show the document of the route, or close the drawer. */
+export async function showDocument(collection, { params }) {
+  const id = params.get("open");
   if (!id) {
     close();
     return;
   }
-  const key = JSON.stringify([collection.name, id, ask.get("why"), ask.get("q"), ask.get("like")]);
-  if (key === shown) return;
-  shown = key;
+  const key = JSON.stringify([collection.name, id, params.get("why"), params.get("q"), params.get("like")]);
+  if (key === currentKey) return;
+  currentKey = key;
   controller.abort();
   controller = new AbortController();
   const { signal } = controller;
   if (!dialog.open) open();
-  const again = () => ((shown = ""), showDocument(collection, address.read()));
+  const retry = () => ((currentKey = ""), showDocument(collection, router.read()));
   try {
-    const one = await api.documentOf(collection.name, id, signal);
+    const doc = await api.getDocument(collection.name, id, signal);
     const body = el("div", { class: "drawer-body", id: "drawer-body" });
-    const tabs = tabsFor(ask);
-    dialog.replaceChildren(head(titleOf(one)), tabs ?? "", body);
+    const tabs = tabsFor(params);
+    dialog.replaceChildren(head(titleOf(doc)), tabs ?? "", body);
     if (tabs)
       Object.entries({
         role: "tabpanel",
-        "aria-labelledby": isWhy(ask) ? "tab-why" : "tab-text",
+        "aria-labelledby": showsExplanation(params) ? "tab-why" : "tab-text",
         tabindex: "0",
       }).forEach(([name, value]) => body.setAttribute(name, value));
-    if (isWhy(ask)) body.append(await whyFound(collection, ask, one, signal));
-    else body.append(...whole(one));
+    if (showsExplanation(params)) body.append(await renderExplanation(collection, params, doc, signal));
+    else body.append(...documentContent(doc));
     (tabs?.querySelector("[aria-selected=true]") ?? dialog.querySelector("#drawer-title")).focus();
   } catch (error) {
     if (signal.aborted) return;
-    dialog.replaceChildren(head(id), el("div", { class: "drawer-body" }, refusal(error, again)));
+    dialog.replaceChildren(head(id), el("div", { class: "drawer-body" }, errorNotice(error, retry)));
   }
 }
 
@@ -58,7 +58,7 @@ function open() {
 }
 
 function close() {
-  shown = "";
+  currentKey = "";
   controller.abort();
   if (!dialog.open) return;
   dialog.close();
@@ -82,43 +82,45 @@ function head(title) {
   );
 }
 
-const isWhy = (ask) => Boolean(ask.get("why") && wasSought(ask));
-const wasSought = (ask) => Boolean(ask.get("q")?.trim() || ask.get("like"));
+const showsExplanation = (params) => Boolean(params.get("why") && hasQuery(params));
+const hasQuery = (params) => Boolean(params.get("q")?.trim() || params.get("like"));
 
-/** Text or reason, where something was searched for; arrow keys change over. */
-function tabsFor(ask) {
-  if (!wasSought(ask)) return null;
-  const make = (id, name, why) =>
+/** Tabs for the text and the explanation, if there is a query; arrow keys switch. */
+function tabsFor(params) {
+  if (!hasQuery(params)) return null;
+  const tab = (id, name, why) =>
     el(
       "button",
       {
         type: "button",
         role: "tab",
         id,
-        tabindex: isWhy(ask) === Boolean(why) ? "0" : "-1",
-        aria: { selected: String(isWhy(ask) === Boolean(why)), controls: "drawer-body" },
-        on: { click: () => address.go(address.changed({ why }), { replace: true }) },
+        tabindex: showsExplanation(params) === Boolean(why) ? "0" : "-1",
+        aria: { selected: String(showsExplanation(params) === Boolean(why)), controls: "drawer-body" },
+        on: { click: () => router.go(router.changed({ why }), { replace: true }) },
       },
       name,
     );
-  const press = (event) =>
+  const switchTab = (event) =>
     ["ArrowLeft", "ArrowRight"].includes(event.key) &&
-    address.go(address.changed({ why: isWhy(address.read().ask) ? null : "1" }), { replace: true });
+    router.go(router.changed({ why: showsExplanation(router.read().params) ? null : "1" }), {
+      replace: true,
+    });
   return el(
     "div",
-    { class: "tabs", role: "tablist", aria: { label: "About this hit" }, on: { keydown: press } },
-    make("tab-text", "Document", null),
-    make("tab-why", "Why this hit", "1"),
+    { class: "tabs", role: "tablist", aria: { label: "About this hit" }, on: { keydown: switchTab } },
+    tab("tab-text", "Document", null),
+    tab("tab-why", "Why this hit", "1"),
   );
 }
 
-function whole(one) {
-  const heading = headingOf(one);
-  const isFirstLine = heading && one.text.trimStart().startsWith(heading);
-  const text = isFirstLine ? one.text.trimStart().slice(heading.length).trimStart() : one.text;
-  const pairs = [["id", one.id], ...facts(one)];
+function documentContent(doc) {
+  const heading = headingOf(doc);
+  const isFirstLine = heading && doc.text.trimStart().startsWith(heading);
+  const text = isFirstLine ? doc.text.trimStart().slice(heading.length).trimStart() : doc.text;
+  const pairs = [["id", doc.id], ...metadataPairs(doc)];
   return [
-    described({ labels: one.labels }),
+    tagList({ labels: doc.labels }),
     el("p", { class: "whole-text" }, text),
     el(
       "dl",
@@ -132,8 +134,8 @@ function whole(one) {
         "a",
         {
           class: "button primary",
-          href: address.changed(
-            { like: one.id, q: null, open: null, why: null, k: null },
+          href: router.changed(
+            { like: doc.id, q: null, open: null, why: null, k: null },
             { view: "search" },
           ),
         },
@@ -141,7 +143,7 @@ function whole(one) {
       ),
       el(
         "a",
-        { class: "button", href: address.changed({ point: one.id, open: null, why: null }, { view: "map" }) },
+        { class: "button", href: router.changed({ point: doc.id, open: null, why: null }, { view: "map" }) },
         "Show on the map",
       ),
     ),

@@ -1,14 +1,14 @@
-// Elements. Text from documents only ever becomes a text node.
+// Helpers to create elements. Text from documents only ever becomes a text node.
 
-/** Make an element: properties, `on` for listeners, `data` and `aria` for attributes, then children. */
+/** Create an element with attributes (`on`: listeners; `data`, `aria`: prefixed attributes) and children. */
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "on")
-      for (const [event, listen] of Object.entries(value)) element.addEventListener(event, listen);
+      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
     else if (name === "aria")
-      for (const [key, told] of Object.entries(value)) element.setAttribute(`aria-${key}`, told);
+      for (const [key, text] of Object.entries(value)) element.setAttribute(`aria-${key}`, text);
     else if (name === "data") Object.assign(element.dataset, value);
     else if (name === "class") element.className = value;
     else element.setAttribute(name, value === true ? "" : value);
@@ -19,7 +19,7 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
-const DRAWINGS = {
+const ICON_PATHS = {
   search: "M10.5 4a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13Zm5 11.5L20 20",
   close: "M6 6l12 12M18 6L6 18",
   filter: "M4 7h16M7 12h10M10 17h4",
@@ -32,34 +32,34 @@ const DRAWINGS = {
   out: "M7 17L17 7M9 7h8v8",
 };
 
-/** Make a drawing of one line; it says nothing to a screen reader. */
+/** Create a line icon, hidden from screen readers. */
 export function icon(name) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   for (const [key, value] of Object.entries({ viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" })) {
     svg.setAttribute(key, value);
   }
   const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  path.setAttribute("d", DRAWINGS[name]);
+  path.setAttribute("d", ICON_PATHS[name]);
   svg.append(path);
   return svg;
 }
 
-/** A bar of which a share from 0 to 1 is filled; what it means stands beside it in words. */
-export function bar(share, kind = "") {
+/** A bar filled to a fraction from 0 to 1; hidden from screen readers, so the value must also be text. */
+export function bar(fraction, kind = "") {
   const fill = el("span", { class: "bar-fill" });
-  fill.style.inlineSize = `${Math.max(0, Math.min(1, share)) * 100}%`;
+  fill.style.inlineSize = `${Math.max(0, Math.min(1, fraction)) * 100}%`;
   return el("span", { class: `bar ${kind}`.trim(), aria: { hidden: "true" } }, fill);
 }
 
-/** Let a screen reader say something; the same words again are said again. */
-export function say(words) {
-  const place = document.getElementById("spoken");
-  place.textContent = place.textContent === words ? `${words}\u00a0` : words;
+/** Announce a text to screen readers, even if it is the same as before. */
+export function announce(text) {
+  const announcer = document.getElementById("announcer");
+  announcer.textContent = announcer.textContent === text ? `${text}\u00a0` : text;
 }
 
 export const count = (number) => Number(number).toLocaleString("en");
-export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
-export const percent = (share) => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)}%`;
+export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+export const percent = (fraction) => `${(fraction * 100).toFixed(fraction > 0 && fraction < 0.1 ? 1 : 0)}%`;
 
 export function bytes(number) {
   const units = ["bytes", "kB", "MB", "GB", "TB"];

@@ -1,20 +1,20 @@
-// The view of documents that repeat others. Nothing is deleted here.
+// The duplicates view. It deletes nothing.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
-import { bar, count, el, percent, plural, say } from "./dom.js";
-import { making, notice, refusal } from "./notices.js";
-import { cut } from "./titles.js";
+import * as router from "./router.js";
+import { announce, bar, count, el, percent, plural } from "./dom.js";
+import { errorNotice, jobNotice, notice } from "./notices.js";
+import { withEllipsis } from "./titles.js";
 
-const USUAL = "0.85";
+const DEFAULT_THRESHOLD = "0.85";
 const THRESHOLDS = ["0.7", "0.8", "0.85", "0.9", "0.95", "1"];
-const FOLDED = 6; // documents of a cluster that are shown at first
+const COLLAPSED_ROWS = 6; // of a cluster, shown at first
 
 export function mount(root, collection) {
-  const place = el("div", { class: "clusters-place" });
-  const choose = el("select", {
+  const content = el("div", { class: "cluster-list" });
+  const select = el("select", {
     id: "threshold",
-    on: { change: () => address.go(address.changed({ threshold: choose.value })) },
+    on: { change: () => router.go(router.changed({ threshold: select.value })) },
   });
   root.append(
     el(
@@ -24,40 +24,40 @@ export function mount(root, collection) {
       el(
         "p",
         { class: "lead" },
-        "Documents that repeat another one, word for word or nearly so. One of each group is worth keeping; nothing is deleted here.",
+        "Groups of documents with nearly the same text, each with the one to keep. Nothing is deleted here.",
       ),
-      el("div", { class: "find-bit" }, el("label", { for: "threshold" }, "Similar by at least"), choose),
+      el("div", { class: "find-bit" }, el("label", { for: "threshold" }, "Minimum similarity"), select),
     ),
-    place,
+    content,
   );
-  let asked = null;
+  let current = null;
   let controller = new AbortController();
 
   async function load(threshold) {
     controller.abort();
     controller = new AbortController();
     const { signal } = controller;
-    const wait = making(
+    const wait = jobNotice(
       "Looking for duplicates …",
-      "Every document is compared with those whose codes are near.",
+      "Every document is compared with those that have similar codes.",
     );
-    place.replaceChildren(wait.box);
+    content.replaceChildren(wait.box);
     try {
-      const found = await api.made(collection.name, "duplicates", {
+      const duplicates = await api.waitForJob(collection.name, "duplicates", {
         signal,
         onWait: wait.wait,
         query: `?threshold=${encodeURIComponent(threshold)}`,
       });
-      place.replaceChildren(...report(found));
-      say(`${plural(found.clusters, "group")} of duplicates`);
+      content.replaceChildren(...report(duplicates));
+      announce(`${plural(duplicates.clusters, "group")} of duplicates`);
     } catch (error) {
-      if (!signal.aborted) place.replaceChildren(refusal(error, () => load(threshold)));
+      if (!signal.aborted) content.replaceChildren(errorNotice(error, () => load(threshold)));
     }
   }
-  function update({ ask }) {
-    const threshold = ask.get("threshold") ?? USUAL;
+  function update({ params }) {
+    const threshold = params.get("threshold") ?? DEFAULT_THRESHOLD;
     const names = THRESHOLDS.includes(threshold) ? THRESHOLDS : [...THRESHOLDS, threshold];
-    choose.replaceChildren(
+    select.replaceChildren(
       ...names.map((value) =>
         el(
           "option",
@@ -66,52 +66,52 @@ export function mount(root, collection) {
         ),
       ),
     );
-    if (threshold === asked) return;
-    asked = threshold;
+    if (threshold === current) return;
+    current = threshold;
     load(threshold);
   }
   return { update, leave: () => controller.abort() };
 }
 
-function report(found) {
-  if (!found.clusters) {
+function report(duplicates) {
+  if (!duplicates.clusters) {
     return [
       notice(
         "No duplicates",
-        `None of the ${count(found.documents)} documents repeats another by ${percent(found.threshold)} or more.`,
+        `None of the ${count(duplicates.documents)} documents has a duplicate with a similarity of ${percent(duplicates.threshold)} or more.`,
         { kind: "good" },
       ),
     ];
   }
   const numbers = [
-    [found.clusters, "groups"],
-    [found.duplicates, "could go"],
-    [found.left, "would be left"],
+    [duplicates.clusters, "groups"],
+    [duplicates.duplicates, "can be dropped"],
+    [duplicates.left, "remain"],
   ];
-  const isCut = found.biggest.length < found.clusters;
+  const isCut = duplicates.largest.length < duplicates.clusters;
   return [
-    !found.current &&
+    !duplicates.current &&
       el(
         "p",
         { class: "aside" },
-        "Documents came or went since; this is being made anew. Load the page again in a while.",
+        "The collection has changed since. The duplicates are being computed again: reload the page later.",
       ),
     el(
       "dl",
       { class: "numbers" },
       numbers.map(([value, name]) => el("div", {}, el("dd", {}, count(value)), el("dt", {}, name))),
     ),
-    isCut && el("p", { class: "faint" }, `The ${count(found.biggest.length)} biggest groups:`),
-    el("ol", { class: "clusters" }, found.biggest.map(cluster)),
+    isCut && el("p", { class: "faint" }, `The ${count(duplicates.largest.length)} largest groups:`),
+    el("ol", { class: "clusters" }, duplicates.largest.map(cluster)),
   ].filter(Boolean);
 }
 
-function cluster(documents, number) {
+function cluster(documents, index) {
   const rows = documents.map(row);
-  const rest = rows.slice(FOLDED);
-  for (const one of rest) one.hidden = true;
-  const unfold = (event) => {
-    for (const one of rest) one.hidden = false;
+  const rest = rows.slice(COLLAPSED_ROWS);
+  for (const hidden of rest) hidden.hidden = true;
+  const expand = (event) => {
+    for (const hidden of rest) hidden.hidden = false;
     rest[0].querySelector("a").focus();
     event.target.remove();
   };
@@ -121,23 +121,27 @@ function cluster(documents, number) {
     el(
       "h2",
       {},
-      el("span", { class: "hidden" }, `Group ${number + 1}, `),
+      el("span", { class: "hidden" }, `Group ${index + 1}, `),
       plural(documents.length, "document"),
     ),
     el("ul", {}, rows),
     rest.length > 0 &&
-      el("button", { type: "button", class: "link", on: { click: unfold } }, `${count(rest.length)} more`),
+      el("button", { type: "button", class: "link", on: { click: expand } }, `${count(rest.length)} more`),
   );
 }
 
-function row(one) {
-  const isKept = one.action === "keep";
+function row(doc) {
+  const isKept = doc.action === "keep";
   return el(
     "li",
-    { class: `twin ${isKept ? "kept" : ""}` },
-    el("span", { class: "twin-word" }, isKept ? "keep" : percent(one.similarity)),
-    isKept ? el("span", { class: "bar-place" }) : bar(one.similarity),
-    el("a", { href: address.changed({ open: one.id }), data: { item: one.id } }, cut(one.title) || one.id),
-    el("small", {}, one.id),
+    { class: `duplicate ${isKept ? "kept" : ""}` },
+    el("span", { class: "duplicate-score" }, isKept ? "keep" : percent(doc.similarity)),
+    isKept ? el("span", { class: "bar-spacer" }) : bar(doc.similarity),
+    el(
+      "a",
+      { href: router.changed({ open: doc.id }), data: { item: doc.id } },
+      withEllipsis(doc.title) || doc.id,
+    ),
+    el("small", {}, doc.id),
   );
 }

@@ -1,77 +1,77 @@
-// Controls for the fields that the documents have.
+// The filter panel, with a control for each facet of the documents.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
-import { choice, later, range } from "./controls.js";
+import * as router from "./router.js";
+import { choice, debounce, range } from "./controls.js";
 import { el } from "./dom.js";
+import { activeFilters, hasFilters } from "./filterexpression.js";
 import { button, notice } from "./notices.js";
-import { chosen, hasFilters } from "./where.js";
 
-const MOST_FIELDS = 12;
-const FEW = 12; // values that are worth choosing from however rare they are
+const MAX_FACETS = 12;
+const FEW_VALUES = 12; // always offered, however rare they are
 
-/** A panel of controls; `update` makes it agree with the address. */
+/** The panel; `update` synchronizes it with the parameters of the route. */
 export function filterPanel(collection) {
   const controls = el(
     "div",
     { class: "filter-fields" },
-    el("p", { class: "faint" }, "Looking at the fields …"),
+    el("p", { class: "faint" }, "Loading the fields …"),
   );
   const clear = el("button", { type: "button", class: "link", on: { click: clearAll } }, "Clear all");
-  const own = ownFilter();
+  const typed = typedFilter();
   const element = el(
     "aside",
     { class: "filters", id: "filters", aria: { label: "Filters" } },
     el("div", { class: "filters-head" }, el("h2", {}, "Filters"), clear),
     controls,
-    own.element,
+    typed.element,
   );
   let rows = [];
-  let now = address.read().ask;
-  let isAsked = false; // the fields are there, or on their way
+  let current = router.read().params;
+  let isLoaded = false; // or loading
 
   async function load() {
-    isAsked = true;
+    isLoaded = true;
     try {
-      const { fields } = await api.once(collection, "fields", api.fields);
-      const useful = fields.filter(isUseful).slice(0, MOST_FIELDS);
-      rows = useful.map((field) => (field.kind === "number" ? range(field) : choice(field)));
+      const { facets } = await api.cached(collection, "facets", api.facets);
+      const useful = facets.filter(isUseful).slice(0, MAX_FACETS);
+      rows = useful.map((facet) => (facet.kind === "number" ? range(facet) : choice(facet)));
       const none = el("p", { class: "faint" }, "The documents have no fields to filter by.");
       controls.replaceChildren(...(rows.length ? rows.map((row) => row.element) : [none]));
-      update(now);
+      update(current);
     } catch (error) {
       controls.replaceChildren(el("p", { class: "faint" }, error.message));
-      isAsked = false; // the next search tries again
+      isLoaded = false; // retried at the next search
     }
   }
-  function update(ask) {
-    now = ask;
-    if (!isAsked) load();
-    clear.hidden = !hasFilters(ask);
-    own.update(ask);
-    for (const row of rows) row.update(ask);
+  function update(params) {
+    current = params;
+    if (!isLoaded) load();
+    clear.hidden = !hasFilters(params);
+    typed.update(params);
+    for (const row of rows) row.update(params);
   }
-  return { element, update, refuse: own.refuse };
+  return { element, update, showError: typed.showError };
 }
 
 export function clearAll() {
   const names = new Set(
-    [...address.read().ask.keys()].filter((name) => /^(in|has|from|to)\.|^where$/.test(name)),
+    [...router.read().params.keys()].filter((name) => /^(in|has|from|to)\.|^where$/.test(name)),
   );
-  address.go(address.changed(Object.fromEntries([...names].map((name) => [name, null]))));
+  router.go(router.changed(Object.fromEntries([...names].map((name) => [name, null]))));
 }
 
-/** A field whose values are all different, such as an address or a title, is nothing to choose from. */
+/** Whether a facet narrows a search: a field whose values are all distinct, such as a title, does not. */
 function isUseful({ kind, distinct, documents, values }) {
   if (kind === "number" || distinct < 2) return distinct > 1;
   const covered = values.reduce((sum, value) => sum + value.documents, 0);
-  return distinct <= FEW ? distinct < documents : covered >= 3 * values.length;
+  return distinct <= FEW_VALUES ? distinct < documents : covered >= 3 * values.length;
 }
 
-/** A filter written by hand; a mistake is shown under the place where it is. */
-function ownFilter() {
-  const change = later(() =>
-    address.go(address.changed({ where: field.value, open: null }), { replace: true }),
+/** A filter expression typed by the user; an error is shown at its position. */
+function typedFilter() {
+  const change = debounce(() =>
+    router.go(router.changed({ where: field.value, open: null }), { replace: true }),
   );
   const field = el("input", {
     id: "where",
@@ -79,37 +79,37 @@ function ownFilter() {
     autocomplete: "off",
     autocapitalize: "none",
     placeholder: "year >= 2020",
-    aria: { describedby: "where-wrong" },
+    aria: { describedby: "where-error" },
     on: { input: change },
   });
-  const wrong = el("div", { id: "where-wrong", class: "wrong" });
+  const errorText = el("div", { id: "where-error", class: "error-text" });
   const element = el(
     "div",
-    { class: "own-filter" },
-    el("label", { for: "where" }, "Your own filter"),
+    { class: "typed-filter" },
+    el("label", { for: "where" }, "Filter expression"),
     field,
-    wrong,
+    errorText,
   );
   return {
     element,
-    update(ask) {
-      const value = ask.get("where") ?? "";
+    update(params) {
+      const value = params.get("where") ?? "";
       if (field.value.trim() !== value.trim()) field.value = value;
       field.removeAttribute("aria-invalid");
-      wrong.replaceChildren();
+      errorText.replaceChildren();
     },
-    refuse(error, position, unfold) {
+    showError(error, position, expandFilters) {
       field.setAttribute("aria-invalid", "true");
       const text = field.value.trim();
-      const place = Math.max(0, Math.min(text.length, position));
-      const told = `Character ${place + 1}: ${error.message.replace(/^filter, character \d+: /, "")}.`;
-      wrong.replaceChildren(el("p", {}, told));
-      const edit = () => (unfold(), field.focus(), field.setSelectionRange(place, place));
+      const column = Math.max(0, Math.min(text.length, position));
+      const message = `Character ${column + 1}: ${error.message.replace(/^filter, character \d+: /, "")}.`;
+      errorText.replaceChildren(el("p", {}, message));
+      const edit = () => (expandFilters(), field.focus(), field.setSelectionRange(column, column));
       return notice(
-        "The filter cannot be read",
-        [el("pre", { class: "caret", aria: { hidden: "true" } }, `${text}\n${" ".repeat(place)}^`), told],
+        "The filter is invalid",
+        [el("pre", { class: "caret", aria: { hidden: "true" } }, `${text}\n${" ".repeat(column)}^`), message],
         {
-          kind: "trouble",
+          kind: "error",
           actions: [button("Edit the filter", edit), button("Clear all filters", clearAll)],
         },
       );
@@ -117,5 +117,5 @@ function ownFilter() {
   };
 }
 
-export const filterCount = (ask) =>
-  new Set(chosen(ask).map(([, field]) => field)).size + (ask.get("where") ? 1 : 0);
+export const filterCount = (params) =>
+  new Set(activeFilters(params).map(([, field]) => field)).size + (params.get("where") ? 1 : 0);

@@ -1,12 +1,12 @@
-// Hits, each with its distance, its words and what can be done with it.
+// The list of hits, each with its distance, highlighted text and links.
 
-import * as address from "./address.js";
+import * as router from "./router.js";
 import { bar, el, plural } from "./dom.js";
-import { facts, headingOf, titleOf } from "./titles.js";
+import { headingOf, metadataPairs, titleOf } from "./titles.js";
 
-const LONGEST_FACT = 40;
+const MAX_VALUE = 40; // characters of a metadata value
 
-/** A list of hits; arrow keys go through their titles. */
+/** A list of hits; arrow keys move through their titles. */
 export function hitList({ hits, bits }) {
   return el(
     "ol",
@@ -17,11 +17,11 @@ export function hitList({ hits, bits }) {
 
 function hitRow(hit, bits) {
   const heading = headingOf(hit);
-  const words = hit.fragments ? marked(hit.fragments) : [hit.text.slice(0, 300)];
+  const snippet = hit.fragments ? highlight(hit.fragments) : [hit.text.slice(0, 300)];
   const title = el(
     "a",
-    { href: address.changed({ open: hit.id, why: null }), data: { item: hit.id }, class: "hit-title" },
-    heading ?? words,
+    { href: router.changed({ open: hit.id, why: null }), data: { item: hit.id }, class: "hit-title" },
+    heading ?? snippet,
   );
   const name = titleOf(hit);
   return el(
@@ -32,23 +32,23 @@ function hitRow(hit, bits) {
       "article",
       { class: "hit-body" },
       el("h3", { class: heading ? "" : "as-text" }, title),
-      heading && el("p", { class: "snippet" }, words),
+      heading && el("p", { class: "snippet" }, snippet),
       el(
         "div",
         { class: "hit-foot" },
-        described(hit),
+        tagList(hit),
         el(
           "span",
           { class: "hit-actions" },
           el(
             "a",
-            { href: address.changed({ open: hit.id, why: "1" }), aria: { label: `Why this hit: ${name}` } },
+            { href: router.changed({ open: hit.id, why: "1" }), aria: { label: `Why this hit: ${name}` } },
             "Why this hit",
           ),
           el(
             "a",
             {
-              href: address.changed({ like: hit.id, q: null, open: null, k: null }),
+              href: router.changed({ like: hit.id, q: null, open: null, k: null }),
               aria: { label: `More like this: ${name}` },
             },
             "More like this",
@@ -59,7 +59,7 @@ function hitRow(hit, bits) {
   );
 }
 
-/** The distance in words and as a bar: what is filled agrees. */
+/** The distance as text and as a bar, filled by the fraction of agreeing bits. */
 export function distance(differing, bits, score = null) {
   return el(
     "div",
@@ -76,27 +76,27 @@ export function distance(differing, bits, score = null) {
   );
 }
 
-/** Labels and metadata in one line. */
-export function described(one, most = 4) {
+/** Labels and metadata on one line. */
+export function tagList(doc, limit = 4) {
   return el(
     "ul",
     { class: "tags", aria: { label: "About this document" } },
-    (one.labels ?? []).map((label) => el("li", { class: "tag label" }, label)),
-    facts(one, { most }).map(([name, value]) =>
+    (doc.labels ?? []).map((label) => el("li", { class: "tag label" }, label)),
+    metadataPairs(doc, { limit }).map(([name, value]) =>
       el(
         "li",
         { class: "tag" },
         el("span", { class: "tag-name" }, name),
-        value.length > LONGEST_FACT ? `${value.slice(0, LONGEST_FACT)}…` : value,
+        value.length > MAX_VALUE ? `${value.slice(0, MAX_VALUE)}…` : value,
       ),
     ),
   );
 }
 
-/** Pieces of text; those that pulled the codes together or apart are marked, the strong ones more. */
-export function marked(fragments) {
+/** Text with the words highlighted that made the codes agree or differ, by strength. */
+export function highlight(fragments) {
   return fragments.map(([text, weight]) => {
-    if (Math.abs(weight) < 0.12) return text; // what hardly counts would only distract
+    if (Math.abs(weight) < 0.12) return text; // too weak to be worth highlighting
     const strength = Math.abs(weight) >= 0.6 ? "strong" : Math.abs(weight) >= 0.25 ? "middle" : "weak";
     return el("mark", { class: `${weight > 0 ? "together" : "apart"} ${strength}` }, text);
   });

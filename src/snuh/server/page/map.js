@@ -1,20 +1,20 @@
-// The map: similar documents near each other, those that a search finds alight.
+// The map view: similar documents close together, with the hits of a search highlighted.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
+import * as router from "./router.js";
 import { drawChart } from "./chart.js";
-import { count, el, plural, say } from "./dom.js";
+import { announce, count, el, plural } from "./dom.js";
 import { filterCount } from "./filters.js";
-import { Finder, askOf } from "./finding.js";
-import { making, notice, refusal } from "./notices.js";
+import { errorNotice, jobNotice, notice } from "./notices.js";
 import { searchBox } from "./searchbox.js";
+import { searchBody, Searcher } from "./searcher.js";
 import { titleOf } from "./titles.js";
 
-const LIT = 50; // hits that light up
-const LISTED = 12;
+const MAX_HIGHLIGHTED = 50; // hits
+const MAX_LISTED = 12;
 
 export function mount(root, collection) {
-  const box = searchBox(collection.name, { onEnter: () => (finder.stop(), update(address.read())) });
+  const box = searchBox(collection.name, { onEnter: () => (searcher.stop(), update(router.read())) });
   const stage = el("div", { class: "stage" });
   const side = el("div", { class: "map-side" });
   root.append(
@@ -24,58 +24,65 @@ export function mount(root, collection) {
   );
   const controller = new AbortController();
   let chart = null;
-  let found = null; // the hits; they may be there before the map is
+  let currentHits = null; // they may arrive before the map
 
-  const finder = new Finder(collection.name, {
+  const searcher = new Searcher(collection.name, {
     onStart: () => side.setAttribute("aria-busy", "true"),
-    onFound: ({ hits }) => light(hits),
-    onRefused: (error) => {
-      light(null);
-      side.replaceChildren(refusal(error, () => update(address.read())));
+    onResult: ({ hits }) => highlight(hits),
+    onError: (error) => {
+      highlight(null);
+      side.replaceChildren(errorNotice(error, () => update(router.read())));
     },
   });
 
   async function load() {
-    const wait = making(
-      "The map is being made …",
-      "This happens once; the next time it is there at once. You can search meanwhile.",
+    const wait = jobNotice(
+      "Computing the map …",
+      "This happens only once. You can search in the meantime.",
     );
-    const slow = setTimeout(() => stage.replaceChildren(wait.box), 200);
+    const timer = setTimeout(() => stage.replaceChildren(wait.box), 200);
     try {
-      const told = await api.made(collection.name, "map", { signal: controller.signal, onWait: wait.wait });
-      clearTimeout(slow);
-      if (!told.ids.length) {
+      const projection = await api.waitForJob(collection.name, "map", {
+        signal: controller.signal,
+        onWait: wait.wait,
+      });
+      clearTimeout(timer);
+      if (!projection.ids.length) {
         stage.replaceChildren(
-          notice("Nothing to place yet", "This collection has no document that could be found."),
+          notice("Nothing to show yet", "This collection has no searchable documents."),
         );
         return;
       }
-      chart = drawChart(stage, told);
-      update(address.read());
-      if (found) light(found);
+      chart = drawChart(stage, projection);
+      update(router.read());
+      if (currentHits) highlight(currentHits);
     } catch (error) {
-      clearTimeout(slow);
-      if (!controller.signal.aborted) stage.replaceChildren(refusal(error, load));
+      clearTimeout(timer);
+      if (!controller.signal.aborted) stage.replaceChildren(errorNotice(error, load));
     }
   }
-  function light(hits) {
+  function highlight(hits) {
     side.removeAttribute("aria-busy");
-    found = hits;
-    chart?.light(hits ? hits.map((hit) => hit.id) : []);
+    currentHits = hits;
+    chart?.highlight(hits ? hits.map((hit) => hit.id) : []);
     if (!hits) return;
-    const there = hits.filter((hit) => chart?.has(hit.id)).length;
-    const filters = filterCount(address.read().ask);
-    const away = there < hits.length ? `, ${count(hits.length - there)} not on the map` : "";
-    const words = chart ? `${plural(there, "hit")} alight${away}` : plural(hits.length, "hit");
-    say(words);
+    const shown = hits.filter((hit) => chart?.has(hit.id)).length;
+    const filters = filterCount(router.read().params);
+    const missing = shown < hits.length ? `, ${count(hits.length - shown)} not on the map` : "";
+    const text = chart ? `${plural(shown, "hit")} highlighted${missing}` : plural(hits.length, "hit");
+    announce(text);
     side.replaceChildren(
-      el("p", { class: "summary" }, words, filters > 0 && ` (with ${plural(filters, "filter")})`),
-      el("ol", { class: "map-hits" }, hits.slice(0, LISTED).map(listed)),
-      el("a", { class: "link", href: address.changed({}, { view: "search" }) }, "All hits with their words"),
+      el("p", { class: "summary" }, text, filters > 0 && ` (with ${plural(filters, "filter")})`),
+      el("ol", { class: "map-hits" }, hits.slice(0, MAX_LISTED).map(hitLink)),
+      el(
+        "a",
+        { class: "link", href: router.changed({}, { view: "search" }) },
+        "All hits with highlighted words",
+      ),
     );
   }
-  function listed(hit) {
-    const point = () => chart?.point(hit.id);
+  function hitLink(hit) {
+    const select = () => chart?.select(hit.id);
     return el(
       "li",
       {},
@@ -83,28 +90,28 @@ export function mount(root, collection) {
       el(
         "a",
         {
-          href: address.changed({ open: hit.id }),
+          href: router.changed({ open: hit.id }),
           data: { item: hit.id },
-          on: { focus: point, mouseenter: point },
+          on: { focus: select, mouseenter: select },
         },
         titleOf(hit),
       ),
     );
   }
-  function update({ ask }) {
-    box.update(ask);
-    chart?.only(ask.get("label"));
-    const point = ask.get("point");
+  function update({ params }) {
+    box.update(params);
+    chart?.selectLabel(params.get("label"));
+    const point = params.get("point");
     if (point) chart?.goTo(point);
-    const body = askOf(ask);
+    const body = searchBody(params);
     if (body) {
-      finder.find({ ...body, k: LIT });
+      searcher.search({ ...body, k: MAX_HIGHLIGHTED });
       return;
     }
-    finder.stop();
-    light(null);
+    searcher.stop();
+    highlight(null);
     side.replaceChildren(...(chart ? [chart.legend] : []));
   }
   load();
-  return { update, leave: () => (controller.abort(), finder.stop(), chart?.leave()) };
+  return { update, leave: () => (controller.abort(), searcher.stop(), chart?.leave()) };
 }

@@ -1,24 +1,24 @@
-// What is shown when there is nothing to show: each with a reason and a way on.
+// Notices for errors, running jobs and empty results, each with a reason and a next step.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
-import { el, say } from "./dom.js";
-import { askForToken } from "./token.js";
+import * as router from "./router.js";
+import { announce, el } from "./dom.js";
+import { promptForToken } from "./token.js";
 
 const TITLES = {
-  gone: "The server is gone",
+  offline: "The server is unreachable",
   rate: "Too many requests",
-  "unknown-words": "None of these words is known",
-  filter: "The filter cannot be read",
-  "not-found": "There is no such thing",
-  unavailable: "Not available now",
-  token: "A token is needed",
+  "unknown-words": "No known words",
+  filter: "The filter is invalid",
+  "not-found": "Not found",
+  unavailable: "Temporarily unavailable",
+  token: "A token is required",
   forbidden: "Not allowed",
-  bug: "That is a bug in snuh",
+  internal: "This is a bug in snuh",
 };
 const RETRY_SECONDS = 3;
 
-/** A calm box: a title, sentences, and perhaps buttons. */
+/** A box with a title, sentences and optional buttons. */
 export function notice(title, sentences, { actions = [], kind = "" } = {}) {
   return el(
     "section",
@@ -32,39 +32,40 @@ export function notice(title, sentences, { actions = [], kind = "" } = {}) {
 export const button = (text, click, kind = "") =>
   el("button", { type: "button", class: kind, on: { click } }, text);
 
-/** What the server refused, and how to go on; `again` asks once more. */
-export function refusal(error, again) {
-  const title = TITLES[error.kind] ?? "That did not work";
-  say(`${title}. ${error.message}`);
-  if (error.kind === "token") askForToken({ wasWrong: api.hasToken(), onToken: again });
-  const actions = [button("Try again", again)];
+/** The notice for an error of the API; `retry` repeats the request. */
+export function errorNotice(error, retry) {
+  const title = TITLES[error.kind] ?? "The request failed";
+  announce(`${title}. ${error.message}`);
+  if (error.kind === "token") promptForToken({ wasInvalid: api.hasToken(), onToken: retry });
+  const actions = [button("Try again", retry)];
   if (error.kind === "token")
-    actions.unshift(button("Enter the token", () => askForToken({ onToken: again })));
-  const reason = error.kind === "token" ? "This server answers those who have one." : error.message;
-  const box = notice(title, sentence(reason), { kind: "trouble", actions });
+    actions.unshift(button("Enter the token", () => promptForToken({ onToken: retry })));
+  const reason = error.kind === "token" ? "This server requires an access token." : error.message;
+  const box = notice(title, toSentence(reason), { kind: "error", actions });
   box.dataset.kind = error.kind ?? "other";
-  if (error.kind === "gone" || error.kind === "rate") waitAndRetry(box, error, again);
+  if (error.kind === "offline" || error.kind === "rate") retryLater(box, error, retry);
   return box;
 }
 
-/** Being made: what is waited for, and for how long now. */
-export function making(what, why) {
+/** The notice for a running job, with the seconds so far. */
+export function jobNotice(title, reason) {
   const seconds = el("span", {}, "");
-  const box = notice(what, [el("p", {}, why, " ", seconds)], { kind: "making" });
+  const box = notice(title, [el("p", {}, reason, " ", seconds)], { kind: "running" });
   box.prepend(el("div", { class: "pulse", aria: { hidden: "true" } }));
-  say(`${what}. ${why}`);
-  return { box, wait: (now) => (seconds.textContent = now >= 1 ? `${Math.round(now)} s so far.` : "") };
+  announce(`${title}. ${reason}`);
+  const wait = (elapsed) => (seconds.textContent = elapsed >= 1 ? `${Math.round(elapsed)} s so far.` : "");
+  return { box, wait };
 }
 
-export function noSuchCollection(name, known) {
-  const links = known.map((one) =>
+export function unknownCollection(name, collections) {
+  const links = collections.map((other) =>
     el(
       "li",
       {},
       el(
         "a",
-        { href: address.write({ collection: one.name, view: "search", ask: new URLSearchParams() }) },
-        one.name,
+        { href: router.write({ collection: other.name, view: "search", params: new URLSearchParams() }) },
+        other.name,
       ),
     ),
   );
@@ -74,15 +75,16 @@ export function noSuchCollection(name, known) {
   ]);
 }
 
-/** Count down and ask again, as long as the box is on the page. */
-async function waitAndRetry(box, error, again) {
-  const left = el("p", { class: "faint" });
-  box.append(left);
+/** Count down and retry, while the box is on the page. */
+async function retryLater(box, error, retry) {
+  const countdown = el("p", { class: "faint" });
+  box.append(countdown);
   for (let seconds = error.seconds ?? RETRY_SECONDS; seconds > 0; seconds -= 1) {
-    left.textContent = `Trying again in ${seconds} s.`;
+    countdown.textContent = `Trying again in ${seconds} s.`;
     await api.pause(1000);
   }
-  if (box.isConnected) again();
+  if (box.isConnected) retry();
 }
 
-const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+const toSentence = (text) =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;

@@ -1,38 +1,38 @@
-// Draws points on a canvas. The many small ones are written into the picture pixel by pixel, which takes about a
-// millisecond for 10,000 of them wherever the page runs; the few large ones are circles.
+// Draws points on a canvas. The many small ones are written into the image pixel by pixel, which takes about a
+// millisecond for 10,000 of them on any machine; the few large ones are circles.
 
 const HUES = ["--hue-1", "--hue-2", "--hue-3", "--hue-4", "--hue-5", "--hue-6", "--hue-7", "--hue-other"];
-export const MOST_HUES = HUES.length - 1;
-const HALVES = [0, 0.5]; // a point stands at a whole or a half pixel
+export const MAX_HUES = HUES.length - 1;
+const OFFSETS = [0, 0.5]; // points are drawn at multiples of half a pixel
 
 export class Painter {
   #colours = new Map();
-  #stamps = { radius: 0, width: 0, half: 0, of: [] };
-  #picture = null;
-  #waiting = false;
-  ratio = 1; // pixels of the screen for one of the page
-  lit = new Set(); // found by the search
-  chosen = -1; // pointed at, or in the middle
-  only = null; // a hue, the others fade
+  #stamps = { radius: 0, width: 0, half: 0, variants: [] };
+  #image = null;
+  #isScheduled = false;
+  ratio = 1; // device pixels per CSS pixel
+  highlighted = new Set(); // hits of the search
+  selected = -1; // pointed at, or in the centre
+  onlyHue = null; // the others fade
 
-  constructor(canvas, plane, hues) {
-    Object.assign(this, { canvas, plane, hues, pen: canvas.getContext("2d") });
+  constructor(canvas, projection, hues) {
+    Object.assign(this, { canvas, projection, hues, context: canvas.getContext("2d") });
   }
 
-  /** Draw at the next frame; many calls are one drawing. */
-  ask() {
-    if (this.#waiting) return;
-    this.#waiting = true;
+  /** Draw in the next frame, once for any number of calls. */
+  requestDraw() {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
     requestAnimationFrame(() => {
-      this.#waiting = false;
+      this.#isScheduled = false;
       this.draw();
     });
   }
 
-  /** The theme changed. */
-  forget() {
+  /** Read the colours again, after a change of the theme. */
+  resetColours() {
     this.#colours.clear();
-    this.ask();
+    this.requestDraw();
   }
 
   resize() {
@@ -40,100 +40,101 @@ export class Painter {
     this.ratio = Math.min(2, window.devicePixelRatio || 1);
     this.canvas.width = Math.max(1, Math.round(clientWidth * this.ratio));
     this.canvas.height = Math.max(1, Math.round(clientHeight * this.ratio));
-    this.#picture = null;
-    this.plane.resize(clientWidth, clientHeight);
-    this.ask();
+    this.#image = null;
+    this.projection.resize(clientWidth, clientHeight);
+    this.requestDraw();
   }
 
   draw() {
-    const { pen, plane, ratio, lit, only, hues } = this;
-    const usual = (plane.x.length > 3000 ? 1.8 : 2.8) * Math.max(0.6, Math.min(1, plane.width / 800));
-    const radius = Math.round(Math.min(5, usual * plane.zoom ** 0.3) * 10) / 10;
-    const fades = (point) => lit.size > 0 || (only !== null && hues[point] !== only);
-    this.#picture ??= pen.createImageData(this.canvas.width, this.canvas.height);
-    new Uint32Array(this.#picture.data.buffer).fill(packed(this.#channels("--surface")));
+    const { context, projection, ratio, highlighted, onlyHue, hues } = this;
+    const sizeFactor = Math.max(0.6, Math.min(1, projection.width / 800));
+    const baseRadius = (projection.x.length > 3000 ? 1.8 : 2.8) * sizeFactor;
+    const radius = Math.round(Math.min(5, baseRadius * projection.zoom ** 0.3) * 10) / 10;
+    const fades = (point) => highlighted.size > 0 || (onlyHue !== null && hues[point] !== onlyHue);
+    this.#image ??= context.createImageData(this.canvas.width, this.canvas.height);
+    new Uint32Array(this.#image.data.buffer).fill(packed(this.#channels("--surface")));
     this.#scatter(radius * ratio, fades, () => this.#channels("--point-faint"));
     this.#scatter(
       radius * ratio,
       (point) => !fades(point),
       (hue) => this.#channels(HUES[hue]),
     );
-    pen.putImageData(this.#picture, 0, 0);
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    for (const point of lit)
-      this.#dot(point, radius + 3, this.#colour("--accent"), this.#colour("--surface"));
-    if (this.chosen < 0) return;
-    const own = lit.has(this.chosen) ? "--accent" : HUES[hues[this.chosen]];
-    this.#dot(this.chosen, radius + 3, this.#colour(own), this.#colour("--text"));
+    context.putImageData(this.#image, 0, 0);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    for (const point of highlighted)
+      this.#drawCircle(point, radius + 3, this.#colour("--accent"), this.#colour("--surface"));
+    if (this.selected < 0) return;
+    const colour = highlighted.has(this.selected) ? "--accent" : HUES[hues[this.selected]];
+    this.#drawCircle(this.selected, radius + 3, this.#colour(colour), this.#colour("--text"));
   }
 
-  /** Stamp every point that is wanted into the picture. */
-  #scatter(radius, isWanted, colourOf) {
-    const { plane, hues } = this;
-    const { width, height, data } = this.#picture;
+  /** Copy the stamp of every included point into the image. */
+  #scatter(radius, isIncluded, colourOf) {
+    const { projection, hues } = this;
+    const { width, height, data } = this.#image;
     const pixels = new Uint32Array(data.buffer);
-    const { half, of } = this.#stampsOf(radius, width);
+    const { half, variants } = this.#stampsFor(radius, width);
     const colours = HUES.map((_, hue) => packed(colourOf(hue)));
-    const scale = plane.scale * this.ratio;
-    const left = width / 2 - plane.centre.x * scale;
-    const top = height / 2 + plane.centre.y * scale;
-    for (let point = 0; point < plane.x.length; point += 1) {
-      const x = plane.x[point] * scale + left;
-      const y = top - plane.y[point] * scale;
+    const scale = projection.scale * this.ratio;
+    const left = width / 2 - projection.centre.x * scale;
+    const top = height / 2 + projection.centre.y * scale;
+    for (let point = 0; point < projection.x.length; point += 1) {
+      const x = projection.x[point] * scale + left;
+      const y = top - projection.y[point] * scale;
       const column = Math.floor(x);
       const row = Math.floor(y);
-      if (column < half || row < half || column >= width - half || row >= height - half || !isWanted(point))
+      if (column < half || row < half || column >= width - half || row >= height - half || !isIncluded(point))
         continue;
-      const { inside, edge, shares } = of[(x - column < 0.5 ? 0 : 1) + (y - row < 0.5 ? 0 : 2)];
-      const place = row * width + column;
+      const { inside, edge, alphas } = variants[(x - column < 0.5 ? 0 : 1) + (y - row < 0.5 ? 0 : 2)];
+      const offset = row * width + column;
       const colour = colours[hues[point]];
-      for (let number = 0; number < inside.length; number += 1) pixels[place + inside[number]] = colour;
-      for (let number = 0; number < edge.length; number += 1) {
-        pixels[place + edge[number]] = blend(pixels[place + edge[number]], colour, shares[number]);
+      for (let index = 0; index < inside.length; index += 1) pixels[offset + inside[index]] = colour;
+      for (let index = 0; index < edge.length; index += 1) {
+        pixels[offset + edge[index]] = blend(pixels[offset + edge[index]], colour, alphas[index]);
       }
     }
   }
 
-  /** The pixels that a point covers wholly or in part, for the four ways in which it can stand on them. */
-  #stampsOf(radius, width) {
+  /** The pixels that a point covers fully or partly, for its four subpixel offsets. */
+  #stampsFor(radius, width) {
     if (this.#stamps.radius === radius && this.#stamps.width === width) return this.#stamps;
     const half = Math.ceil(radius + 1);
-    const side = Array.from({ length: 2 * half + 1 }, (_, number) => number - half);
-    const of = HALVES.flatMap((down) =>
-      HALVES.map((right) => {
+    const side = Array.from({ length: 2 * half + 1 }, (_, index) => index - half);
+    const variants = OFFSETS.flatMap((down) =>
+      OFFSETS.map((right) => {
         const covered = side.flatMap((y) =>
           side.map((x) => [
             y * width + x,
             Math.round(256 * (radius + 0.5 - Math.hypot(x - right, y - down))),
           ]),
         );
-        const parts = covered.filter(([, share]) => share > 0 && share < 256);
+        const partial = covered.filter(([, alpha]) => alpha > 0 && alpha < 256);
         return {
           inside: Int32Array.from(
-            covered.filter(([, share]) => share >= 256),
-            ([place]) => place,
+            covered.filter(([, alpha]) => alpha >= 256),
+            ([offset]) => offset,
           ),
-          edge: Int32Array.from(parts, ([place]) => place),
-          shares: Int32Array.from(parts, ([, share]) => share),
+          edge: Int32Array.from(partial, ([offset]) => offset),
+          alphas: Int32Array.from(partial, ([, alpha]) => alpha),
         };
       }),
     );
-    this.#stamps = { radius, width, half, of };
+    this.#stamps = { radius, width, half, variants };
     return this.#stamps;
   }
 
-  #dot(point, radius, inside, edge) {
-    const { x, y } = this.plane.toScreen(point);
-    this.pen.beginPath();
-    this.pen.arc(x, y, radius, 0, 2 * Math.PI);
-    this.pen.fillStyle = inside;
-    this.pen.fill();
-    this.pen.lineWidth = 2;
-    this.pen.strokeStyle = edge;
-    this.pen.stroke();
+  #drawCircle(point, radius, inside, edge) {
+    const { x, y } = this.projection.toScreen(point);
+    this.context.beginPath();
+    this.context.arc(x, y, radius, 0, 2 * Math.PI);
+    this.context.fillStyle = inside;
+    this.context.fill();
+    this.context.lineWidth = 2;
+    this.context.strokeStyle = edge;
+    this.context.stroke();
   }
 
-  /** A colour of the theme of now; only as the colour of an element does the browser work it out. */
+  /** A colour of the current theme; the browser resolves it only as the colour of an element. */
   #colour(name) {
     if (!this.#colours.has(name)) {
       this.canvas.style.color = `var(${name})`;
@@ -150,15 +151,15 @@ export class Painter {
   }
 }
 
-/** A colour as a picture holds it: four bytes, in the order of this machine. */
+/** A colour as image data: four bytes in native byte order. */
 function packed([red, green, blue]) {
   return new Uint32Array(new Uint8Array([red, green, blue, 255]).buffer)[0];
 }
 
-/** A part of one colour, of 256 parts, over another; the bytes are mixed two at a time. */
-function blend(under, over, share) {
+/** Blend `over` onto `under` with an alpha from 0 to 256; two channels are mixed at a time. */
+function blend(under, over, alpha) {
   const odd =
-    ((((over >>> 8) & 0xff00ff) * share + ((under >>> 8) & 0xff00ff) * (256 - share)) & 0xff00ff00) >>> 0;
-  const even = ((((over & 0xff00ff) * share + (under & 0xff00ff) * (256 - share)) >>> 8) & 0xff00ff) >>> 0;
+    ((((over >>> 8) & 0xff00ff) * alpha + ((under >>> 8) & 0xff00ff) * (256 - alpha)) & 0xff00ff00) >>> 0;
+  const even = ((((over & 0xff00ff) * alpha + (under & 0xff00ff) * (256 - alpha)) >>> 8) & 0xff00ff) >>> 0;
   return (odd | even) >>> 0;
 }

@@ -1,40 +1,40 @@
-// The search view: type and see hits.
+// The search view: hits appear while the user types.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
-import { count, el, icon, plural, say } from "./dom.js";
+import * as router from "./router.js";
+import { announce, count, el, icon, plural } from "./dom.js";
+import { filterExpression, hasFilters } from "./filterexpression.js";
 import { clearAll, filterCount, filterPanel } from "./filters.js";
-import { Finder, MOST, STEP, askOf } from "./finding.js";
 import { hitList } from "./hits.js";
-import { button, notice, refusal } from "./notices.js";
+import { button, errorNotice, notice } from "./notices.js";
 import { searchBox } from "./searchbox.js";
-import { hasFilters, whereOf } from "./where.js";
+import { MAX_HITS, PAGE_SIZE, searchBody, Searcher } from "./searcher.js";
 
 const ORDERS = [
   ["", "by bits"],
   ["asymmetric", "by weighted bits"],
   ["cosine", "by words"],
 ];
-const SUGGESTED = 6; // searches to try
-const SLOW = 250; // milliseconds before the page says that it is waiting
+const MAX_SUGGESTIONS = 6;
+const SKELETON_DELAY = 250; // milliseconds before a placeholder is shown
 
 export function mount(root, collection) {
-  const box = searchBox(collection.name, { onEnter: () => (finder.stop(), update(address.read())) });
+  const box = searchBox(collection.name, { onEnter: () => (searcher.stop(), update(router.read())) });
   const filters = filterPanel(collection.name);
   const summary = el("p", { class: "summary" });
-  const list = el("div", { class: "found" });
+  const list = el("div", { class: "result-list" });
   const toggle = el("button", {
     type: "button",
     class: "filter-toggle",
     aria: { expanded: "false", controls: "filters" },
-    on: { click: fold },
+    on: { click: toggleFilters },
   });
   const order = el(
     "select",
     {
       id: "order",
-      aria: { label: "Order" }, // a phone has no room for the other label
-      on: { change: () => address.go(address.changed({ order: order.value, open: null })) },
+      aria: { label: "Order" }, // the visible label is hidden on phones
+      on: { change: () => router.go(router.changed({ order: order.value, open: null })) },
     },
     ORDERS.map(([value, name]) => el("option", { value }, name)),
   );
@@ -50,71 +50,73 @@ export function mount(root, collection) {
     box.element,
     el("div", { class: "search-body" }, filters.element, results),
   );
-  let slow;
+  let skeletonTimer;
 
-  const finder = new Finder(collection.name, {
+  const searcher = new Searcher(collection.name, {
     onStart() {
       results.setAttribute("aria-busy", "true");
-      clearTimeout(slow);
-      slow = setTimeout(() => list.querySelector(".hits") || list.replaceChildren(skeleton()), SLOW);
+      clearTimeout(skeletonTimer);
+      skeletonTimer = setTimeout(() => {
+        if (!list.querySelector(".hits")) list.replaceChildren(skeleton());
+      }, SKELETON_DELAY);
     },
-    onFound(found, body) {
-      settle();
-      if (found.hits.length) show(found, body);
-      else showNone();
+    onResult(result, body) {
+      stopWaiting();
+      if (result.hits.length) show(result, body);
+      else showNoHits();
     },
-    onRefused(error) {
-      settle();
+    onError(error) {
+      stopWaiting();
       summary.textContent = "";
-      if (error.kind === "filter") showFilter(error);
-      else if (error.kind === "unknown-words") showUnknown();
-      else list.replaceChildren(refusal(error, () => update(address.read())));
+      if (error.kind === "filter") showFilterError(error);
+      else if (error.kind === "unknown-words") showUnknownWords();
+      else list.replaceChildren(errorNotice(error, () => update(router.read())));
     },
   });
 
-  function settle() {
-    clearTimeout(slow);
+  function stopWaiting() {
+    clearTimeout(skeletonTimer);
     results.removeAttribute("aria-busy");
   }
-  function show(found, body) {
-    const words = `${plural(found.hits.length, "nearest document")} of ${count(collection.documents)}`;
-    summary.textContent = words;
-    say(words);
-    const kept = document.activeElement?.dataset?.item;
-    list.replaceChildren(hitList(found));
-    if (kept) list.querySelector(`[data-item="${CSS.escape(kept)}"]`)?.focus();
-    const isMore = found.hits.length === body.k && body.k < MOST;
-    if (isMore) list.append(button("Show more", more, "more"));
+  function show(result, body) {
+    const text = `${plural(result.hits.length, "nearest document")} of ${count(collection.documents)}`;
+    summary.textContent = text;
+    announce(text);
+    const focusedId = document.activeElement?.dataset?.item;
+    list.replaceChildren(hitList(result));
+    if (focusedId) list.querySelector(`[data-item="${CSS.escape(focusedId)}"]`)?.focus();
+    const hasMore = result.hits.length === body.k && body.k < MAX_HITS;
+    if (hasMore) list.append(button("Show more", showMore, "more"));
   }
-  function more() {
+  function showMore() {
     const last = [...list.querySelectorAll("[data-item]")].at(-1);
     last?.focus({ preventScroll: true });
-    address.go(address.changed({ k: String(Math.min(MOST, hitsAsked() + STEP)) }), { replace: true });
+    router.go(router.changed({ k: String(Math.min(MAX_HITS, hitLimit() + PAGE_SIZE)) }), { replace: true });
   }
-  function showNone() {
+  function showNoHits() {
     summary.textContent = "";
-    const isFiltered = hasFilters(address.read().ask);
-    say("No hits");
+    const isFiltered = hasFilters(router.read().params);
+    announce("No hits");
     list.replaceChildren(
       isFiltered
-        ? notice("No document passes these filters", "The filters leave nothing to search in.", {
+        ? notice("No document matches these filters", "Remove or change a filter to search more documents.", {
             actions: [button("Clear all filters", clearAll)],
           })
-        : notice("No hits", "This collection has no document to find. Add some with snuh add."),
+        : notice("No hits", "This collection has no searchable documents. Add some with snuh add."),
     );
   }
-  function showFilter(error) {
-    const place = (error.position ?? 0) - whereOf(address.read().ask).before;
-    list.replaceChildren(filters.refuse(error, place, unfold));
-    say(`The filter cannot be read. ${error.message}`);
+  function showFilterError(error) {
+    const position = (error.position ?? 0) - filterExpression(router.read().params).before;
+    list.replaceChildren(filters.showError(error, position, expandFilters));
+    announce(`The filter is invalid. ${error.message}`);
   }
-  function showUnknown() {
-    say("None of these words is known");
+  function showUnknownWords() {
+    announce("No known words");
     list.replaceChildren(
       notice(
-        "None of these words is known",
+        "No known words",
         [
-          "The model has never seen any of these words, so it cannot tell what they are about.",
+          "None of these words occurred in the documents the model was trained on, so it cannot encode them.",
           "Try other words, or a whole sentence. Words it knows:",
         ],
         { kind: "unknown" },
@@ -134,46 +136,49 @@ export function mount(root, collection) {
     list.replaceChildren(start);
     suggest(start);
   }
-  async function suggest(place) {
+  async function suggest(parent) {
     try {
-      const { meanings } = await api.once(collection.name, "bits", api.bits);
-      place.append(
+      const { meanings } = await api.cached(collection.name, "bits", api.bits);
+      parent.append(
         el("ul", { class: "suggestions", aria: { label: "Searches to try" } }, suggestions(meanings)),
       );
     } catch {
-      // suggestions are a courtesy: without them the page works as well
+      // suggestions are optional
     }
   }
-  function fold() {
+  function toggleFilters() {
     const isOpen = filters.element.classList.toggle("unfolded");
     toggle.setAttribute("aria-expanded", String(isOpen));
   }
-  function unfold() {
+  function expandFilters() {
     filters.element.classList.add("unfolded");
     toggle.setAttribute("aria-expanded", "true");
   }
-  function update({ ask }) {
-    box.update(ask);
-    filters.update(ask);
-    order.value = ask.get("order") ?? "";
-    const number = filterCount(ask);
-    toggle.replaceChildren(icon("filter"), number ? `Filters (${number})` : "Filters");
-    const body = askOf(ask);
+  function update({ params }) {
+    box.update(params);
+    filters.update(params);
+    order.value = params.get("order") ?? "";
+    const filterTotal = filterCount(params);
+    toggle.replaceChildren(icon("filter"), filterTotal ? `Filters (${filterTotal})` : "Filters");
+    const body = searchBody(params);
     if (!body) {
-      settle();
-      finder.stop();
+      stopWaiting();
+      searcher.stop();
       if (!list.querySelector(".start")) showStart();
       return;
     }
-    finder.find({ ...body, k: hitsAsked(), explain: true });
+    searcher.search({ ...body, k: hitLimit(), explain: true });
   }
   if (!matchMedia("(pointer: coarse)").matches) box.field.focus({ preventScroll: true });
-  return { update, leave: () => (clearTimeout(slow), finder.stop()) };
+  return { update, leave: () => (clearTimeout(skeletonTimer), searcher.stop()) };
 }
 
-const hitsAsked = () => Math.max(1, Math.min(MOST, Math.floor(Number(address.read().ask.get("k"))) || STEP));
+const hitLimit = () => {
+  const k = Math.floor(Number(router.read().params.get("k"))) || PAGE_SIZE;
+  return Math.max(1, Math.min(MAX_HITS, k));
+};
 
-/** Words that the model knows, each from a theme of its own. */
+/** Links to searches for words that the model knows, each from another theme. */
 function suggestions(meanings) {
   const seen = new Set();
   const themes = [];
@@ -183,9 +188,9 @@ function suggestions(meanings) {
     themes.push(theme.slice(0, 3).join(" "));
   }
   return themes
-    .slice(0, SUGGESTED)
+    .slice(0, MAX_SUGGESTIONS)
     .map((words) =>
-      el("li", {}, el("a", { class: "chip", href: address.changed({ q: words, like: null }) }, words)),
+      el("li", {}, el("a", { class: "chip", href: router.changed({ q: words, like: null }) }, words)),
     );
 }
 
@@ -193,7 +198,7 @@ function skeleton() {
   const row = () =>
     el(
       "li",
-      { class: "ghost" },
+      { class: "skeleton" },
       el("div", { class: "distance" }),
       el("div", { class: "hit-body" }, el("div"), el("div"), el("div")),
     );
@@ -201,6 +206,6 @@ function skeleton() {
     "div",
     {},
     el("p", { class: "hidden" }, "Searching …"),
-    el("ol", { class: "ghosts", aria: { hidden: "true" } }, row(), row(), row(), row()),
+    el("ol", { class: "skeleton-rows", aria: { hidden: "true" } }, row(), row(), row(), row()),
   );
 }

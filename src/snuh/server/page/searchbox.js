@@ -1,16 +1,16 @@
-// The search field, which search and map share. What is typed goes into the address; the views listen to that.
+// The search field of the search and map views. It updates the route, to which the views react.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
+import * as router from "./router.js";
 import { el, icon } from "./dom.js";
 import { titleOf } from "./titles.js";
 
-const WAIT = 140; // milliseconds after the last key
+const DEBOUNCE = 140; // milliseconds
 
-/** The field; `onEnter` is told when someone wants to know again, since documents may have come. */
+/** The field; `onEnter` is called when Enter repeats a search, since documents may have been added. */
 export function searchBox(collection, { onEnter }) {
   let timer;
-  let isTyping = false; // the keys of one go are one step for the back button
+  let isTyping = false; // consecutive keys are one entry of the history
   const field = el("input", {
     id: "query",
     type: "search",
@@ -20,9 +20,13 @@ export function searchBox(collection, { onEnter }) {
     enterkeyhint: "search",
     maxlength: "10000",
     aria: { label: `Search ${collection}`, keyshortcuts: "/" },
-    on: { input: () => later(WAIT), keydown: press, blur: () => ((isTyping = false), flush()) },
+    on: {
+      input: () => schedule(DEBOUNCE),
+      keydown: clearOnEscape,
+      blur: () => ((isTyping = false), flush()),
+    },
   });
-  const like = el("div", { class: "like", hidden: true });
+  const similarTo = el("div", { class: "similar-to", hidden: true });
   const submit = (event) => {
     event.preventDefault();
     const isNew = Boolean(timer);
@@ -33,51 +37,63 @@ export function searchBox(collection, { onEnter }) {
   const element = el(
     "form",
     { class: "searchbox", role: "search", on: { submit } },
-    el("div", { class: "field" }, icon("search"), like, field, el("kbd", { aria: { hidden: "true" } }, "/")),
+    el(
+      "div",
+      { class: "field" },
+      icon("search"),
+      similarTo,
+      field,
+      el("kbd", { aria: { hidden: "true" } }, "/"),
+    ),
   );
 
-  function later(wait) {
+  function schedule(delay) {
     clearTimeout(timer);
-    timer = setTimeout(go, wait);
+    timer = setTimeout(apply, delay);
   }
   function flush() {
-    if (timer) go();
+    if (timer) apply();
   }
-  function go() {
+  function apply() {
     clearTimeout(timer);
     timer = undefined;
     const replace = isTyping;
     isTyping = true;
-    address.go(address.changed({ q: field.value, like: null, open: null, why: null, k: null }), { replace });
+    router.go(router.changed({ q: field.value, like: null, open: null, why: null, k: null }), { replace });
   }
-  function press(event) {
-    if (event.key !== "Escape" || !(field.value || address.read().ask.get("like"))) return;
+  function clearOnEscape(event) {
+    if (event.key !== "Escape" || !(field.value || router.read().params.get("like"))) return;
     event.preventDefault();
     field.value = "";
-    later(0);
+    schedule(0);
   }
-  function update(ask) {
-    const words = ask.get("q") ?? "";
+  function update(params) {
+    const words = params.get("q") ?? "";
     if (field.value !== words && !timer) field.value = words;
-    showLike(ask.get("like"));
+    showSimilarTo(params.get("like"));
   }
-  function showLike(id) {
-    like.hidden = !id;
-    field.placeholder = id ? "or words" : `Search ${collection}`;
-    if (!id || like.dataset.id === id) return;
-    like.dataset.id = id;
+  function showSimilarTo(id) {
+    similarTo.hidden = !id;
+    field.placeholder = id ? "or type words" : `Search ${collection}`;
+    if (!id || similarTo.dataset.id === id) return;
+    similarTo.dataset.id = id;
     const name = el("b", {}, id);
-    const away = () => (address.go(address.changed({ like: null, open: null })), field.focus());
-    like.replaceChildren(
-      el("span", {}, "Like ", name),
+    const remove = () => (router.go(router.changed({ like: null, open: null })), field.focus());
+    similarTo.replaceChildren(
+      el("span", {}, "Similar to ", name),
       el(
         "button",
-        { type: "button", class: "quiet", aria: { label: "Search for words again" }, on: { click: away } },
+        {
+          type: "button",
+          class: "quiet",
+          aria: { label: "Search for words instead" },
+          on: { click: remove },
+        },
         icon("close"),
       ),
     );
-    api.documentOf(collection, id).then(
-      (found) => (name.textContent = titleOf(found)),
+    api.getDocument(collection, id).then(
+      (document) => (name.textContent = titleOf(document)),
       () => {},
     );
   }

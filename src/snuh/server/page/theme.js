@@ -1,12 +1,12 @@
-// Runs before anything is drawn, so that the page does not flash in the other theme.
+// Runs before the first paint, so that the page does not flash in the other theme.
 "use strict";
 (() => {
-  const kept = (() => {
+  const stored = (() => {
     try {
       return localStorage.getItem("snuh-theme");
     } catch {
-      return null; // storage may be switched off
+      return null; // storage may be disabled
     }
   })();
-  if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;
+  if (stored === "light" || stored === "dark") document.documentElement.dataset.theme = stored;
 })();

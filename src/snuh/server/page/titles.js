@@ -1,22 +1,22 @@
-// What to call a document in one line.
+// Titles and metadata of documents.
 
-const LONGEST = 100;
+const MAX_TITLE = 100; // characters
 
-/** The field "title", or the first line with something on it. */
-export function titleOf(one) {
-  const title = headingOf(one) ?? firstLine(one.text);
-  return title.length > LONGEST ? `${title.slice(0, LONGEST - 1).trimEnd()}…` : title || one.id;
+/** The metadata field "title", or else the first non-empty line. */
+export function titleOf(doc) {
+  const title = headingOf(doc) ?? firstLine(doc.text);
+  return title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE - 1).trimEnd()}…` : title || doc.id;
 }
 
-/** A title that the server gave: it leaves off what is beyond its limit. */
-export const cut = (title) => (title.length >= LONGEST ? `${title.trimEnd()}…` : title);
+/** A title from the server, which truncates it without an ellipsis. */
+export const withEllipsis = (title) => (title.length >= MAX_TITLE ? `${title.trimEnd()}…` : title);
 
-/** A heading that is not the text itself: null where the document is one long paragraph. */
-export function headingOf(one) {
-  const named = one.metadata?.title;
-  if (typeof named === "string" && named.trim()) return named.trim();
-  const line = firstLine(one.text);
-  const hasMore = one.text.trim().length > line.length;
+/** A heading that is not the whole text; null if the document is one paragraph. */
+export function headingOf(doc) {
+  const title = doc.metadata?.title;
+  if (typeof title === "string" && title.trim()) return title.trim();
+  const line = firstLine(doc.text);
+  const hasMore = doc.text.trim().length > line.length;
   return line && line.length <= 120 && hasMore ? line : null;
 }
 
@@ -26,14 +26,14 @@ const firstLine = (text) =>
     .find((line) => line.trim())
     ?.trim() ?? "";
 
-/** Metadata as [name, value] pairs of text; objects are taken apart. */
-export function facts(one, { most = Infinity } = {}) {
-  const pairs = flat(one.metadata ?? {}, "").filter(([name]) => name !== "title");
-  if (one.split) pairs.push(["split", one.split]);
-  return pairs.slice(0, most);
+/** Metadata as [name, value] pairs of strings; nested objects are flattened. */
+export function metadataPairs(doc, { limit = Infinity } = {}) {
+  const pairs = flatten(doc.metadata ?? {}, "").filter(([name]) => name !== "title");
+  if (doc.split) pairs.push(["split", doc.split]);
+  return pairs.slice(0, limit);
 }
 
-function flat(value, name) {
+function flatten(value, name) {
   if (value === null || value === undefined) return [];
   if (Array.isArray(value))
     return value.length
@@ -45,5 +45,5 @@ function flat(value, name) {
         ]
       : [];
   if (typeof value !== "object") return [[name, String(value)]];
-  return Object.entries(value).flatMap(([key, inner]) => flat(inner, name ? `${name}.${key}` : key));
+  return Object.entries(value).flatMap(([key, inner]) => flatten(inner, name ? `${name}.${key}` : key));
 }

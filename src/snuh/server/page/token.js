@@ -1,12 +1,12 @@
-// Asks for the token of a server that wants one; it is kept until the tab is closed.
+// The dialog for the access token, which is stored until the tab is closed.
 
-import { keepToken } from "./api.js";
+import { storeToken } from "./api.js";
 import { el } from "./dom.js";
 
 const dialog = document.getElementById("token");
 
-/** Ask, unless it is being asked for already; then do `onToken`. */
-export function askForToken({ wasWrong = false, onToken }) {
+/** Open the dialog unless it is open, and call `onToken` once a token is entered. */
+export function promptForToken({ wasInvalid = false, onToken }) {
   if (dialog.open) return;
   const field = el("input", {
     type: "password",
@@ -15,26 +15,26 @@ export function askForToken({ wasWrong = false, onToken }) {
     autocomplete: "off",
     spellcheck: "false",
   });
-  const enter = (event) => {
+  const submitToken = (event) => {
     event.preventDefault();
     if (!field.value.trim()) return;
-    keepToken(field.value.trim());
+    storeToken(field.value.trim());
     dialog.close();
     onToken();
   };
   dialog.replaceChildren(
     el(
       "form",
-      { on: { submit: enter } },
-      el("h2", { id: "token-title" }, "This server needs a token"),
-      wasWrong && el("p", { class: "wrong", role: "alert" }, "The server does not know that token."),
-      el("p", { class: "faint" }, "Whoever runs it can give you one. It is kept until you close this tab."),
+      { on: { submit: submitToken } },
+      el("h2", { id: "token-title" }, "This server requires a token"),
+      wasInvalid && el("p", { class: "error-text", role: "alert" }, "The server rejected this token."),
+      el("p", { class: "faint" }, "Ask its operator for one. It is stored until you close this tab."),
       el("label", { for: "token-field" }, "Token"),
       field,
       el(
         "div",
         { class: "actions" },
-        el("button", { type: "submit", class: "primary" }, "Go on"),
+        el("button", { type: "submit", class: "primary" }, "Continue"),
         el("button", { type: "button", on: { click: () => dialog.close() } }, "Cancel"),
       ),
     ),

@@ -1,59 +1,60 @@
-// Why a document was found: the bits of both codes, and the words that set them.
+// The explanation of a hit: the bits of both codes, and the words that set them.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
+import * as router from "./router.js";
 import { bar, el, plural } from "./dom.js";
-import { distance, marked } from "./hits.js";
+import { distance, highlight } from "./hits.js";
 
-const WORDS = 8;
+const MAX_WORDS = 8;
 
-/** Everything that led from what was searched for to this document. */
-export async function whyFound(collection, ask, one, signal) {
-  const like = ask.get("like");
-  const body = like ? { query_id: like, id: one.id } : { text: ask.get("q").trim(), id: one.id };
-  const [reason, meanings] = await Promise.all([
+/** Explain why a document is a hit of the query of the route. */
+export async function renderExplanation(collection, params, doc, signal) {
+  const like = params.get("like");
+  const body = like ? { query_id: like, id: doc.id } : { text: params.get("q").trim(), id: doc.id };
+  const [explanation, meanings] = await Promise.all([
     api.explain(collection.name, body, signal),
-    api.once(collection.name, "bits", api.bits).then(
-      (told) => told.meanings,
+    api.cached(collection.name, "bits", api.bits).then(
+      (response) => response.meanings,
       () => [],
     ),
   ]);
-  const agreeing = reason.bits.length - reason.distance;
+  const agreeing = explanation.bits.length - explanation.distance;
   return el(
     "div",
     { class: "why" },
     el(
       "div",
       { class: "why-head" },
-      distance(reason.distance, reason.bits.length),
+      distance(explanation.distance, explanation.bits.length),
       el(
         "p",
         {},
-        `${agreeing} of ${plural(reason.bits.length, "bit")} agree. The words below set them: each word pushes each bit up or down, and nothing else does.`,
+        `${agreeing} of ${plural(explanation.bits.length, "bit")} agree. The words below determine them: the contributions of all words add up to each bit.`,
       ),
     ),
-    bitGrid(reason.bits, meanings),
-    el("h3", {}, like ? "The document you started from" : "Your words"),
-    el("p", { class: "marked-text" }, marked(reason.query_fragments)),
-    wordTable(reason.query_words, "Words of what you searched for"),
+    bitGrid(explanation.bits, meanings),
+    el("h3", {}, like ? "The document you started from" : "Your query"),
+    el("p", { class: "marked-text" }, highlight(explanation.query_fragments)),
+    wordTable(explanation.query_words, "Words of the query"),
     el("h3", {}, "This document"),
-    el("p", { class: "marked-text" }, marked(reason.hit_fragments)),
-    wordTable(reason.hit_words, "Words of this document"),
+    el("p", { class: "marked-text" }, highlight(explanation.hit_fragments)),
+    wordTable(explanation.hit_words, "Words of this document"),
     el(
       "p",
       { class: "legend-line" },
-      el("mark", { class: "together strong" }, "together"),
-      " pushed the two codes together, ",
-      el("mark", { class: "apart strong" }, "apart"),
-      " pushed them apart.",
+      el("mark", { class: "together strong" }, "blue"),
+      " words made the two codes agree, ",
+      el("mark", { class: "apart strong" }, "orange"),
+      " words made them differ.",
     ),
   );
 }
 
-/** One cell a bit; arrow keys go through them and tell what each stands for. */
+/** One cell per bit; arrow keys move through them, and the selected one is described. */
 function bitGrid(bits, meanings) {
-  const told = el("p", { class: "bit-told", role: "status" }, "Choose a bit to see what it stands for.");
-  const cells = bits.map((pair, number) => {
+  const hint = "Select a bit to see what it stands for.";
+  const description = el("p", { class: "bit-description", role: "status" }, hint);
+  const cells = bits.map((pair, index) => {
     const agrees = pair.query === pair.hit;
     const name = `Bit ${pair.bit}: ${agrees ? `both ${Number(pair.hit)}` : `${Number(pair.query)} in the query, ${Number(pair.hit)} here`}`;
     return el(
@@ -61,37 +62,37 @@ function bitGrid(bits, meanings) {
       {
         type: "button",
         class: `bit ${agrees ? "agrees" : "differs"} ${pair.hit ? "one" : "zero"}`,
-        tabindex: number ? "-1" : "0",
+        tabindex: index ? "-1" : "0",
         title: name,
         aria: { label: name },
         on: {
-          focus: () => tell(pair, name),
-          mouseenter: () => tell(pair, name),
-          click: () => tell(pair, name),
+          focus: () => describe(pair, name),
+          mouseenter: () => describe(pair, name),
+          click: () => describe(pair, name),
         },
       },
       String(Number(pair.hit)),
     );
   });
-  const tell = (pair, name) =>
-    told.replaceChildren(
+  const describe = (pair, name) =>
+    description.replaceChildren(
       el("b", {}, name),
       ...meaningOf(meanings[pair.bit], pair.hit),
       " ",
       el(
         "a",
-        { href: address.changed({ bit: String(pair.bit), open: null, why: null }, { view: "bits" }) },
+        { href: router.changed({ bit: String(pair.bit), open: null, why: null }, { view: "bits" }) },
         "More on this bit",
       ),
     );
   const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -16, ArrowDown: 16, Home: -Infinity, End: Infinity };
-  const press = (event) => {
+  const moveFocus = (event) => {
     const step = steps[event.key];
-    const here = cells.indexOf(document.activeElement);
-    if (step === undefined || here < 0) return;
+    const index = cells.indexOf(document.activeElement);
+    if (step === undefined || index < 0) return;
     event.preventDefault();
-    const next = cells[Math.max(0, Math.min(cells.length - 1, here + step))];
-    cells[here].tabIndex = -1;
+    const next = cells[Math.max(0, Math.min(cells.length - 1, index + step))];
+    cells[index].tabIndex = -1;
     next.tabIndex = 0;
     next.focus();
   };
@@ -103,8 +104,8 @@ function bitGrid(bits, meanings) {
       {
         class: "bit-grid",
         role: "group",
-        aria: { label: "Bits of this document; arrow keys go through them" },
-        on: { keydown: press },
+        aria: { label: "Bits of this document; use the arrow keys to move" },
+        on: { keydown: moveFocus },
       },
       cells,
     ),
@@ -116,7 +117,7 @@ function bitGrid(bits, meanings) {
       el("span", { class: "bit differs one", aria: { hidden: "true" } }),
       "differs",
     ),
-    told,
+    description,
   );
 }
 
@@ -133,15 +134,15 @@ function meaningOf(meaning, isOne) {
     : ["."];
 }
 
-/** The strongest words and their exact shares. */
+/** The words with the largest contributions. */
 function wordTable(words, caption) {
-  const push = (word) => word.agreeing - word.differing;
+  const contribution = (word) => word.agreeing - word.differing;
   const strongest = words
-    .filter((word) => push(word) !== 0)
-    .sort((a, b) => Math.abs(push(b)) - Math.abs(push(a)))
-    .slice(0, WORDS);
-  if (!strongest.length) return el("p", { class: "faint" }, "No word that the model knows.");
-  const most = Math.abs(push(strongest[0]));
+    .filter((word) => contribution(word) !== 0)
+    .sort((a, b) => Math.abs(contribution(b)) - Math.abs(contribution(a)))
+    .slice(0, MAX_WORDS);
+  if (!strongest.length) return el("p", { class: "faint" }, "No words that the model knows.");
+  const largest = Math.abs(contribution(strongest[0]));
   return el(
     "table",
     { class: "words" },
@@ -152,7 +153,7 @@ function wordTable(words, caption) {
       el(
         "tr",
         {},
-        ["Word", "Strength", "Push"].map((name) => el("th", { scope: "col" }, name)),
+        ["Word", "Strength", "Contribution"].map((name) => el("th", { scope: "col" }, name)),
       ),
     ),
     el(
@@ -163,8 +164,16 @@ function wordTable(words, caption) {
           "tr",
           {},
           el("th", { scope: "row" }, word.word),
-          el("td", { class: "words-bar" }, bar(Math.abs(push(word)) / most, push(word) > 0 ? "" : "apart")),
-          el("td", { class: "number" }, `${push(word) > 0 ? "+" : "−"}${Math.abs(push(word)).toFixed(2)}`),
+          el(
+            "td",
+            { class: "words-bar" },
+            bar(Math.abs(contribution(word)) / largest, contribution(word) > 0 ? "" : "apart"),
+          ),
+          el(
+            "td",
+            { class: "number" },
+            `${contribution(word) > 0 ? "+" : "−"}${Math.abs(contribution(word)).toFixed(2)}`,
+          ),
         ),
       ),
     ),

@@ -1,1 +1,1 @@
-"""The paths of the API, by topic."""
+"""The routes of the API, by topic."""

@@ -1,8 +1,8 @@
-"""Documents: get, add or replace, delete."""
+"""Routes that get, add, replace, delete, upload and download documents."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -14,100 +14,165 @@ from snuh.collection.results import document_to_json
 from snuh.corpus import Document
 from snuh.corpus.document import quote
 from snuh.errors import InputError, SnuhError
-from snuh.server.errors import Refusal, check_length, json_bytes, of_details, of_error, too_large
-from snuh.server.requests import (
-    LINES_TYPE,
-    answer,
-    body_parts,
-    check_one_of,
-    check_type,
-    in_time,
-    limits,
-    read_ask,
-    served,
-    served_for_writing,
+from snuh.server.errors import (
+    ApiError,
+    check_response_size,
+    from_library_error,
+    from_validation_error,
+    invalid,
+    json_bytes,
+    too_large,
 )
-from snuh.server.routes.openapi import WITH_BODY, answers, body_of, other_content
+from snuh.server.requests import (
+    NDJSON_TYPE,
+    body_chunks,
+    body_timeout,
+    check_content_type,
+    check_exactly_one,
+    get_limits,
+    get_service,
+    get_writable_service,
+    json_response,
+    read_body,
+)
+from snuh.server.routes.openapi import WITH_BODY, other_content, request_body, responses
 from snuh.server.schemas import (
-    FILTER_CHARACTERS,
-    ID_CHARACTERS,
     MAX_FETCHED,
-    AddAnswer,
-    AddAsk,
-    DeleteAnswer,
-    DeleteAsk,
-    DocumentsAnswer,
+    MAX_FILTER_CHARACTERS,
+    MAX_ID_CHARACTERS,
+    AddRequest,
+    AddResponse,
+    DeleteRequest,
+    DeleteResponse,
+    DocumentsResponse,
     NewDocument,
 )
-from snuh.server.service import Json, Served
+from snuh.server.service import Json
+
+BATCH_DOCUMENTS, BATCH_BYTES = 1_000, 4 << 20  # of an upload, written in one transaction
+CHUNK_BYTES = 256 << 10  # of a download
+NDJSON_BODY = {"requestBody": {"required": True, "content": {NDJSON_TYPE: {"schema": {"type": "string"}}}}}
+
+Ids = Annotated[
+    list[Annotated[str, Query(max_length=MAX_ID_CHARACTERS)]],
+    Query(min_length=1, max_length=MAX_FETCHED, description="Repeated for each document."),
+]
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["documents"])
 
-Ids = Annotated[
-    list[Annotated[str, Query(max_length=ID_CHARACTERS)]],
-    Query(min_length=1, max_length=MAX_FETCHED, description="Once for each document."),
-]
 
-
-@router.get("/documents", summary="Get documents by their ids", responses=answers(DocumentsAnswer))
+@router.get("/documents", summary="Get documents by id", responses=responses(DocumentsResponse))
 async def get(request: Request, name: str, id: Ids) -> Response:
-    """All of them, or 404 where one is unknown."""
-    max_bytes = limits(request).answer_bytes
+    """All of them, or 404 if one does not exist."""
+    max_bytes = get_limits(request).response_bytes
 
-    def work(collection: Collection) -> Json:
+    def task(collection: Collection) -> Json:
         documents, length = [], 0
         for doc_id in id:
             documents.append(document_to_json(collection.get(doc_id)))
             length += len(documents[-1]["text"])
-            check_length(length, max_bytes)
+            check_response_size(length, max_bytes)
         return {"documents": documents}
 
-    return answer(request, await served(request, name).reading.run(work))
+    return json_response(request, await get_service(request, name).reader.run(task))
 
 
 @router.post(
     "/documents",
     summary="Add or replace documents",
-    responses=answers(AddAnswer, others=WITH_BODY),
-    openapi_extra=body_of(AddAsk),
+    responses=responses(AddResponse, errors=WITH_BODY),
+    openapi_extra=request_body(AddRequest),
 )
 async def add(request: Request, name: str) -> Response:
-    """All of them or none; when the answer comes they are on the disk."""
-    collection = served_for_writing(request, name)
-    ask = await read_ask(request, AddAsk)
-    records = [document.record for document in ask.documents]
+    """All of them or none; they are on disk when the response is sent."""
+    service = get_writable_service(request, name)
+    body = await read_body(request, AddRequest)
+    records = [document.record for document in body.documents]
 
-    def work(opened: Collection) -> Json:
-        return added_to_json(opened.add(records), opened)
+    def task(collection: Collection) -> Json:
+        return added_to_json(collection.add(records), collection)
 
-    told = await collection.writing.run(work)
-    request.app.state.metrics.count_written(name, told["inserted"] + told["replaced"])
-    return answer(request, told)
+    result = await service.writer.run(task)
+    request.app.state.metrics.count_written(name, result["inserted"] + result["replaced"])
+    return json_response(request, result)
 
 
 @router.post(
     "/documents/delete",
-    summary="Delete documents by their ids or by a filter",
-    responses=answers(DeleteAnswer, others=WITH_BODY),
-    openapi_extra=body_of(DeleteAsk),
+    summary="Delete documents by id or by filter",
+    responses=responses(DeleteResponse, errors=WITH_BODY),
+    openapi_extra=request_body(DeleteRequest),
 )
 async def delete(request: Request, name: str) -> Response:
-    """All of them or none; 404 where an id is unknown."""
-    collection = served_for_writing(request, name)
-    ask = await read_ask(request, DeleteAsk)
-    check_one_of(ask, "ids", "where")
+    """All of them or none; 404 if an id does not exist."""
+    service = get_writable_service(request, name)
+    body = await read_body(request, DeleteRequest)
+    check_exactly_one(body, "ids", "where")
 
-    def work(opened: Collection) -> Json:
-        deleted = opened.delete_where(ask.where) if ask.where is not None else opened.delete(ask.ids or ())
-        return {"deleted": deleted, "documents": len(opened)}
+    def task(collection: Collection) -> Json:
+        if body.where is not None:
+            deleted = collection.delete_where(body.where)
+        else:
+            deleted = collection.delete(body.ids or ())
+        return {"deleted": deleted, "documents": len(collection)}
 
-    told = await collection.writing.run(work)
-    request.app.state.metrics.count_written(name, told["deleted"])
-    return answer(request, told)
+    result = await service.writer.run(task)
+    request.app.state.metrics.count_written(name, result["deleted"])
+    return json_response(request, result)
+
+
+@router.post(
+    "/documents/lines",
+    summary="Upload documents as JSON lines",
+    responses=responses(AddResponse, errors=WITH_BODY),
+    openapi_extra=NDJSON_BODY,
+)
+async def upload(request: Request, name: str) -> Response:
+    """Written in batches; an error names the invalid line and the number of documents stored before it."""
+    service = get_writable_service(request, name)
+    check_content_type(request, NDJSON_TYPE)
+    total = Added(0, 0, 0)
+    try:
+        async for batch in _document_batches(request):
+            total = total + await service.writer.run(_adder(batch))
+    except SnuhError as error:
+        folders = request.app.state.settings.folders
+        raise _with_stored_count(from_library_error(error, folders), total) from error
+    except ApiError as error:
+        raise _with_stored_count(error, total) from error
+    finally:
+        request.app.state.metrics.count_written(name, total.inserted + total.replaced)
+    result = await service.reader.run(lambda collection: added_to_json(total, collection))
+    return json_response(request, result)
+
+
+@router.get(
+    "/documents/lines",
+    summary="Download documents as JSON lines",
+    response_class=Response,
+    responses=responses(None) | other_content(NDJSON_TYPE),
+)
+async def download(
+    request: Request,
+    name: str,
+    where: Annotated[str | None, Query(max_length=MAX_FILTER_CHARACTERS)] = None,
+) -> Response:
+    """In insertion order; documents added during the download are not included."""
+    reader = get_service(request, name).reader
+    documents = await reader.run(lambda collection: collection.documents(where=where))
+    first = await reader.run(lambda _: _next_lines(documents))  # reports an invalid filter before the 200
+
+    async def chunks() -> AsyncIterator[bytes]:
+        chunk = first
+        while chunk:
+            yield chunk
+            chunk = await reader.run(lambda _: _next_lines(documents))
+
+    return StreamingResponse(chunks(), media_type=NDJSON_TYPE)
 
 
 def added_to_json(added: Added, collection: Collection) -> Json:
-    """Return what happened, and how many documents there are now."""
+    """Return the result of an add as JSON values, with the size of the collection."""
     return {
         "inserted": added.inserted,
         "replaced": added.replaced,
@@ -116,90 +181,34 @@ def added_to_json(added: Added, collection: Collection) -> Json:
     }
 
 
-# Documents as JSON lines, of any number: stored while they come, read while they go.
-
-
-BATCH_DOCUMENTS, BATCH_BYTES = 1_000, 4 << 20
-PIECE_BYTES = 256 << 10
-LINES_SCHEMA = {"requestBody": {"required": True, "content": {LINES_TYPE: {"schema": {"type": "string"}}}}}
-
-
-@router.post(
-    "/documents/lines",
-    summary="Add or replace documents from JSON lines",
-    responses=answers(AddAnswer, others=WITH_BODY),
-    openapi_extra=LINES_SCHEMA,
-)
-async def upload(request: Request, name: str) -> Response:
-    """Written in batches; where a line is wrong, the answer says which, and how many were stored before."""
-    collection = served_for_writing(request, name)
-    check_type(request, LINES_TYPE)
-    total = Added(0, 0, 0)
-    try:
-        async for batch in _batches(request):
-            total = total + await _store(collection, batch)
-    except SnuhError as error:
-        folders = request.app.state.settings.folders
-        raise _with_count(of_error(error, folders), total) from error
-    except Refusal as refusal:
-        raise _with_count(refusal, total) from refusal
-    finally:
-        request.app.state.metrics.count_written(name, total.inserted + total.replaced)
-    return answer(request, await collection.reading.run(lambda opened: added_to_json(total, opened)))
-
-
-@router.get(
-    "/documents/lines",
-    summary="Get all documents as JSON lines",
-    response_class=Response,
-    responses=answers(None) | other_content(LINES_TYPE),
-)
-async def download(
-    request: Request,
-    name: str,
-    where: Annotated[str | None, Query(max_length=FILTER_CHARACTERS)] = None,
-) -> Response:
-    """In the order in which they were added; those that come meanwhile are left out."""
-    collection = served(request, name)
-    documents = await collection.reading.run(lambda opened: opened.documents(where=where))
-    first = await collection.reading.run(lambda _: _piece(documents))  # a bad filter is refused before 200
-
-    async def pieces() -> AsyncIterator[bytes]:
-        piece = first
-        while piece:
-            yield piece
-            piece = await collection.reading.run(lambda _: _piece(documents))
-
-    return StreamingResponse(pieces(), media_type=LINES_TYPE)
-
-
-def _piece(documents: Iterator[Document]) -> bytes:
-    piece = bytearray()
+def _next_lines(documents: Iterator[Document]) -> bytes:
+    """Return the next lines of a download, about CHUNK_BYTES of them."""
+    chunk = bytearray()
     for document in documents:
-        piece += json_bytes(_record(document)) + b"\n"
-        if len(piece) >= PIECE_BYTES:
+        chunk += json_bytes(_document_to_record(document)) + b"\n"
+        if len(chunk) >= CHUNK_BYTES:
             break
-    return bytes(piece)
+    return bytes(chunk)
 
 
-def _record(document: Document) -> Json:
-    """Return a document as a line that an upload takes again."""
+def _document_to_record(document: Document) -> Json:
+    """Return a document in the format of an upload, with the metadata at the top level."""
     fields = document_to_json(document)
     metadata = fields.pop("metadata")
-    if taken := sorted(fields.keys() & metadata.keys()):
-        raise InputError(f"the document {quote(document.id)} has metadata called {quote(taken[0])}")
+    if reserved := sorted(fields.keys() & metadata.keys()):
+        raise InputError(f"the document {quote(document.id)} has metadata called {quote(reserved[0])}")
     return {**fields, **metadata}
 
 
-async def _store(collection: Served, batch: list[Json]) -> Added:
-    return await collection.writing.run(lambda opened: opened.add(batch))
+def _adder(batch: list[Json]) -> Callable[[Collection], Added]:
+    return lambda collection: collection.add(batch)
 
 
-async def _batches(request: Request) -> AsyncIterator[list[Json]]:
+async def _document_batches(request: Request) -> AsyncIterator[list[Json]]:
     batch: list[Json] = []
     size = 0
-    async for number, line in _lines(request):
-        batch.append(_read_line(number, line))
+    async for number, line in _read_lines(request):
+        batch.append(_parse_line(number, line))
         size += len(line)
         if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
             yield batch
@@ -208,40 +217,39 @@ async def _batches(request: Request) -> AsyncIterator[list[Json]]:
         yield batch
 
 
-def _read_line(number: int, line: bytes) -> Json:
+def _parse_line(number: int, line: bytes) -> Json:
     try:
         return NewDocument.model_validate_json(line).record
     except ValidationError as error:
-        refusal = of_details(error.errors(include_url=False)[0])
-        raise Refusal(400, "invalid", f"line {number}: {str(refusal).replace('the body', 'it')}") from None
+        reason = str(from_validation_error(error.errors(include_url=False)[0]))
+        raise invalid(f"line {number}: {reason.replace('the body', 'it')}") from None
 
 
-async def _lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield the lines with something on them, and their numbers."""
-    limit, seconds = limits(request).body_bytes, limits(request).seconds
-    rest, number = bytearray(), 0
-    parts = body_parts(request)
+async def _read_lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
+    """Yield the non-empty lines of the body with their numbers, starting at 1."""
+    limits = get_limits(request)
+    incomplete, number = bytearray(), 0
+    chunks = body_chunks(request)
     while True:
         try:
-            async with in_time(seconds):
-                part = await anext(parts)
+            async with body_timeout(limits.timeout_seconds):
+                chunk = await anext(chunks)
         except StopAsyncIteration:
             break
-        start, *others = part.split(b"\n")
-        rest += start
-        for beginning in others:
+        first, *others = chunk.split(b"\n")
+        incomplete += first
+        for start in others:
             number += 1
-            if rest.strip():
-                yield number, bytes(rest)
-            rest = bytearray(beginning)
-        if len(rest) > limit:
-            raise too_large(f"line {number + 1} has more than the {limit:,} bytes that are allowed")
-    if rest.strip():
-        yield number + 1, bytes(rest)
+            if incomplete.strip():
+                yield number, bytes(incomplete)
+            incomplete = bytearray(start)
+        if len(incomplete) > limits.body_bytes:
+            raise too_large(f"line {number + 1} exceeds the limit of {limits.body_bytes:,} bytes")
+    if incomplete.strip():
+        yield number + 1, bytes(incomplete)
 
 
-def _with_count(refusal: Refusal, total: Added) -> Refusal:
-    done = total.inserted + total.replaced
-    return Refusal(
-        refusal.status, refusal.kind, f"{refusal}; {done:,} documents before it were stored", **refusal.more
-    )
+def _with_stored_count(error: ApiError, total: Added) -> ApiError:
+    stored = total.inserted + total.replaced
+    message = f"{error}; {stored:,} documents before it were stored"
+    return ApiError(error.status, error.kind, message, **error.details)

@@ -1,4 +1,4 @@
-"""What a collection looks like: its bits in words, its duplicates, its map; and lists for fast searches."""
+"""Routes that analyse a collection: the meaning of bits, duplicates, the map; and building the index."""
 
 from __future__ import annotations
 
@@ -10,33 +10,46 @@ from fastapi import APIRouter, Query, Request, Response
 from snuh.collection import Collection
 from snuh.dedup import DEFAULT_THRESHOLD
 from snuh.explain import bit_meanings
-from snuh.server.jobs import Jobs, Kind
-from snuh.server.requests import answer, raw_answer, read_ask, served, served_for_writing
-from snuh.server.routes.openapi import WITH_BODY, Responses, answers, body_of
-from snuh.server.schemas import BitsAnswer, DuplicatesAnswer, ListsAnswer, ListsAsk, MakingAnswer, MapAnswer
-from snuh.server.service import Json, Served
+from snuh.server.jobs import JobKind, Jobs
+from snuh.server.requests import (
+    get_service,
+    get_writable_service,
+    json_response,
+    raw_json_response,
+    read_body,
+)
+from snuh.server.routes.openapi import WITH_BODY, Responses, request_body, responses
+from snuh.server.schemas import (
+    BitsResponse,
+    DuplicatesResponse,
+    IndexRequest,
+    IndexResponse,
+    JobResponse,
+    MapResponse,
+)
+from snuh.server.service import CollectionService, Json
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["insight"])
 
-MAKING: Responses = {202: {"model": MakingAnswer, "description": "It is being made: ask again."}}
+RUNNING: Responses = {202: {"model": JobResponse, "description": "The job is running: repeat the request."}}
 
 
-@router.get("/bits", summary="Tell what each bit stands for", responses=answers(BitsAnswer))
+@router.get("/bits", summary="Get the words that each bit stands for", responses=responses(BitsResponse))
 async def bits(request: Request, name: str, words: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
-    """The words of documents where a bit is 1, and where it is 0, alike ones together."""
+    """Words of documents where a bit is 1, and where it is 0, grouped by similarity."""
 
-    def make(collection: Collection) -> Json:
+    def compute(collection: Collection) -> Json:
         model = collection.model
         meanings = [asdict(meaning) for meaning in bit_meanings(model, words=words)]
         return {"method": model.method, "bits": model.bits, "meanings": meanings}
 
-    return answer(request, await served(request, name).remembered(f"bits {words}", make))
+    return json_response(request, await get_service(request, name).cached(f"bits {words}", compute))
 
 
 @router.get(
     "/duplicates",
-    summary="Find documents that repeat another one",
-    responses=answers(DuplicatesAnswer) | MAKING,
+    summary="Find duplicate documents",
+    responses=responses(DuplicatesResponse) | RUNNING,
 )
 async def duplicates(
     request: Request,
@@ -48,7 +61,7 @@ async def duplicates(
     target: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     keep: Literal["first", "last", "longest"] = "first",
 ) -> Response:
-    """Made by a process of its own: 202 until it is done."""
+    """Computed by a separate process: 202 until it is done."""
     options = {
         "threshold": threshold,
         "radius": radius,
@@ -57,29 +70,33 @@ async def duplicates(
         "target": target,
         "keep": keep,
     }
-    return await _made(request, served(request, name), "duplicates", options)
+    return await _job_response(request, get_service(request, name), "duplicates", options)
 
 
-@router.get("/map", summary="Place documents in the plane", responses=answers(MapAnswer) | MAKING)
-async def plane(request: Request, name: str) -> Response:
-    """Made once by a process of its own, and kept: 202 until it is done."""
-    return await _made(request, served(request, name), "map", {})
+@router.get(
+    "/map", summary="Get a two-dimensional map of the documents", responses=responses(MapResponse) | RUNNING
+)
+async def projection(request: Request, name: str) -> Response:
+    """Computed once by a separate process, and stored: 202 until it is done."""
+    return await _job_response(request, get_service(request, name), "map", {})
 
 
 @router.post(
-    "/lists",
-    summary="Prepare fast searches",
-    responses=answers(ListsAnswer, others=WITH_BODY) | MAKING,
-    openapi_extra=body_of(ListsAsk),
+    "/index",
+    summary="Build the index of approximate searches",
+    responses=responses(IndexResponse, errors=WITH_BODY) | RUNNING,
+    openapi_extra=request_body(IndexRequest),
 )
-async def lists(request: Request, name: str) -> Response:
-    """As "snuh index", by a process of its own: 202 until it is done, then once more the same to be told."""
-    collection = served_for_writing(request, name)
-    ask = await read_ask(request, ListsAsk)
-    return await _made(request, collection, "lists", ask.model_dump())
+async def index(request: Request, name: str) -> Response:
+    """As `snuh index`, by a separate process: 202 until it is done; repeat the request for the result."""
+    service = get_writable_service(request, name)
+    body = await read_body(request, IndexRequest)
+    return await _job_response(request, service, "index", body.model_dump())
 
 
-async def _made(request: Request, collection: Served, kind: Kind, options: Json) -> Response:
+async def _job_response(
+    request: Request, service: CollectionService, kind: JobKind, options: Json
+) -> Response:
     jobs: Jobs = request.app.state.jobs
-    made = await collection.reading.run(lambda opened: jobs.get(kind, opened, options))
-    return raw_answer(request, made.body, status=made.status)
+    job = await service.reader.run(lambda collection: jobs.get(kind, collection, options))
+    return raw_json_response(request, job.body, status=job.status)

@@ -1,4 +1,4 @@
-"""Searching: for a text, for many, for documents like one; and why a document was found."""
+"""Routes that search: for a text, for many, for similar documents; and that explain hits and encode texts."""
 
 from __future__ import annotations
 
@@ -11,143 +11,157 @@ from snuh.collection import Collection
 from snuh.errors import InputError
 from snuh.search import Hit
 from snuh.server.errors import invalid
-from snuh.server.requests import answer, check_one_of, limits, raw_answer, read_ask, served
-from snuh.server.routes.openapi import WITH_BODY, answers, body_of
+from snuh.server.requests import (
+    check_exactly_one,
+    get_limits,
+    get_service,
+    json_response,
+    raw_json_response,
+    read_body,
+)
+from snuh.server.routes.openapi import WITH_BODY, request_body, responses
 from snuh.server.schemas import (
     MAX_EXPLAINED,
     MAX_TOTAL_HITS,
-    BatchAnswer,
-    BatchAsk,
-    EncodeAnswer,
-    EncodeAsk,
-    ExplainAnswer,
-    ExplainAsk,
-    SearchAnswer,
-    SearchAsk,
-    SimilarAsk,
+    BatchRequest,
+    BatchResponse,
+    EncodeRequest,
+    EncodeResponse,
+    ExplainRequest,
+    ExplainResponse,
+    SearchRequest,
+    SearchResponse,
+    SimilarRequest,
 )
-from snuh.server.service import Json, Served, answer_explained, explanation_to_json, hits_to_json
+from snuh.server.service import (
+    CollectionService,
+    Json,
+    explanation_to_json,
+    hits_to_json,
+    search_explained,
+)
 
 router = APIRouter(prefix="/v1/collections/{name}", tags=["search"])
 
 
 @router.post(
     "/search",
-    summary="Find the documents nearest to a text or a document",
-    responses=answers(SearchAnswer, others=(*WITH_BODY, 422)),
-    openapi_extra=body_of(SearchAsk),
+    summary="Search for a text or for similar documents",
+    responses=responses(SearchResponse, errors=(*WITH_BODY, 422)),
+    openapi_extra=request_body(SearchRequest),
 )
 async def search(request: Request, name: str) -> Response:
-    """Hits are ordered by distance, ties by order of insertion; with `rerank` by score."""
-    ask = await read_ask(request, SearchAsk)
-    check_one_of(ask, "text", "id")
-    _check_explained(ask)
-    collection = served(request, name)
-    if ask.id is None and not ask.explain:
-        return raw_answer(request, await collection.search(ask))
-    return raw_answer(request, await _explained(collection, ask))
+    """Hits are ordered by distance, ties by insertion order; with `rerank` by score."""
+    query = await read_body(request, SearchRequest)
+    check_exactly_one(query, "text", "id")
+    _check_explained(query)
+    service = get_service(request, name)
+    if query.id is None and not query.explain:
+        return raw_json_response(request, await service.search(query))
+    return raw_json_response(request, await _search_explained(service, query))
 
 
 @router.post(
     "/similar",
-    summary="Find the documents nearest to one of the collection",
-    responses=answers(SearchAnswer, others=(*WITH_BODY, 422)),
-    openapi_extra=body_of(SimilarAsk),
+    summary="Search for documents similar to one of the collection",
+    responses=responses(SearchResponse, errors=(*WITH_BODY, 422)),
+    openapi_extra=request_body(SimilarRequest),
 )
 async def similar(request: Request, name: str) -> Response:
-    """The document itself is left out."""
-    ask = await read_ask(request, SimilarAsk)
-    _check_explained(ask)
-    return raw_answer(request, await _explained(served(request, name), ask))
+    """The document itself is not among the hits."""
+    query = await read_body(request, SimilarRequest)
+    _check_explained(query)
+    return raw_json_response(request, await _search_explained(get_service(request, name), query))
 
 
 @router.post(
     "/search/batch",
     summary="Search for many texts at once",
-    responses=answers(BatchAnswer, others=WITH_BODY),
-    openapi_extra=body_of(BatchAsk),
+    responses=responses(BatchResponse, errors=WITH_BODY),
+    openapi_extra=request_body(BatchRequest),
 )
 async def search_batch(request: Request, name: str) -> Response:
-    """The hits are null for a text of which the model knows no word."""
-    ask = await read_ask(request, BatchAsk)
-    check_one_of(ask, "texts", "codes")
-    count = len(ask.texts or ask.codes or ())
-    if count * ask.k > MAX_TOTAL_HITS:
-        raise invalid(f"{count:,} times {ask.k:,} hits are above the limit of {MAX_TOTAL_HITS:,}")
+    """The hits are null for a text without any word that the model knows."""
+    batch = await read_body(request, BatchRequest)
+    check_exactly_one(batch, "texts", "codes")
+    queries = len(batch.texts or batch.codes or ())
+    if queries * batch.k > MAX_TOTAL_HITS:
+        raise invalid(f"{queries:,} queries times {batch.k:,} hits exceed the limit of {MAX_TOTAL_HITS:,}")
+    max_bytes = get_limits(request).response_bytes
 
-    max_bytes = limits(request).answer_bytes
+    def task(collection: Collection) -> Json:
+        hit_lists = _search_batch(collection, batch)
+        all_hits = [hit for hits in hit_lists for hit in hits or ()]
+        rows = iter(hits_to_json(all_hits, batch.characters, max_bytes=max_bytes))
+        results = [{"hits": None if hits is None else list(islice(rows, len(hits)))} for hits in hit_lists]
+        return {"bits": collection.model.bits, "results": results}
 
-    def work(collection: Collection) -> Json:
-        found = _search_many(collection, ask)
-        flat = iter(
-            hits_to_json([hit for hits in found for hit in hits or ()], ask.characters, max_bytes=max_bytes)
-        )
-        rows = [None if hits is None else list(islice(flat, len(hits))) for hits in found]
-        return {"bits": collection.model.bits, "answers": [{"hits": hits} for hits in rows]}
-
-    return answer(request, await served(request, name).reading.run(work))
+    return json_response(request, await get_service(request, name).reader.run(task))
 
 
 @router.post(
     "/explain",
-    summary="Tell why a document was found",
-    responses=answers(ExplainAnswer, others=WITH_BODY),
-    openapi_extra=body_of(ExplainAsk),
+    summary="Explain a hit",
+    responses=responses(ExplainResponse, errors=WITH_BODY),
+    openapi_extra=request_body(ExplainRequest),
 )
 async def explain(request: Request, name: str) -> Response:
-    """Every bit of the two codes, and the words that made them agree or differ."""
-    ask = await read_ask(request, ExplainAsk)
-    check_one_of(ask, "text", "query_id")
+    """All bits of the two codes, and the words that made them agree or differ."""
+    body = await read_body(request, ExplainRequest)
+    check_exactly_one(body, "text", "query_id")
 
-    def work(collection: Collection) -> Json:
-        query = ask.text if ask.query_id is None else collection.get(ask.query_id).text
-        return explanation_to_json(collection.model, query or "", collection.get(ask.id).text)
+    def task(collection: Collection) -> Json:
+        query = body.text if body.query_id is None else collection.get(body.query_id).text
+        return explanation_to_json(collection.model, query or "", collection.get(body.id).text)
 
-    return answer(request, await served(request, name).reading.run(work))
+    return json_response(request, await get_service(request, name).reader.run(task))
 
 
 @router.post(
     "/encode",
-    summary="Turn texts into codes",
-    responses=answers(EncodeAnswer, others=WITH_BODY),
-    openapi_extra=body_of(EncodeAsk),
+    summary="Encode texts",
+    responses=responses(EncodeResponse, errors=WITH_BODY),
+    openapi_extra=request_body(EncodeRequest),
 )
 async def encode(request: Request, name: str) -> Response:
-    """Codes as hexadecimal digits, the first bit first."""
-    ask = await read_ask(request, EncodeAsk)
+    """Codes in hexadecimal, first bit first."""
+    body = await read_body(request, EncodeRequest)
 
-    def work(collection: Collection) -> Json:
+    def task(collection: Collection) -> Json:
         model = collection.model
         if model.features is None:
-            raise InputError("this collection's model takes no texts")
-        rows = model.features.transform(ask.texts)
-        known = np.diff(rows.indptr) > 0
+            raise InputError("the model of this collection does not accept texts")
+        rows = model.features.transform(body.texts)
+        has_known_word = np.diff(rows.indptr) > 0
         codes = [code.tobytes().hex() for code in model.encoder.encode(rows)]
         return {
             "bits": model.bits,
-            "codes": [code if one else None for code, one in zip(codes, known, strict=True)],
+            "codes": [
+                code if is_known else None for code, is_known in zip(codes, has_known_word, strict=True)
+            ],
         }
 
-    return answer(request, await served(request, name).reading.run(work))
+    return json_response(request, await get_service(request, name).reader.run(task))
 
 
-async def _explained(collection: Served, ask: SearchAsk | SimilarAsk) -> bytes:
-    max_bytes = collection.limits.answer_bytes
-    return await collection.reading.run(lambda opened: answer_explained(opened, ask, max_bytes=max_bytes))
+async def _search_explained(service: CollectionService, query: SearchRequest | SimilarRequest) -> bytes:
+    max_bytes = service.limits.response_bytes
+    return await service.reader.run(
+        lambda collection: search_explained(collection, query, max_bytes=max_bytes)
+    )
 
 
-def _check_explained(ask: SearchAsk | SimilarAsk) -> None:
-    if ask.explain and ask.k > MAX_EXPLAINED:
-        raise invalid(f'with "explain", k must be from 1 to {MAX_EXPLAINED}, got {ask.k}')
+def _check_explained(query: SearchRequest | SimilarRequest) -> None:
+    if query.explain and query.k > MAX_EXPLAINED:
+        raise invalid(f'with "explain", k must be from 1 to {MAX_EXPLAINED}, got {query.k}')
 
 
-def _search_many(collection: Collection, ask: BatchAsk) -> list[list[Hit] | None]:
-    if ask.texts is not None:
-        return collection.search_many(ask.texts, **ask.search_options)
-    codes = ask.codes or []
-    if len(wrong := {len(code) for code in codes} - {collection.model.bits // 4}):
-        raise InputError(
-            f"a code must have {collection.model.bits // 4} hexadecimal digits, got {min(wrong)}"
-        )
+def _search_batch(collection: Collection, batch: BatchRequest) -> list[list[Hit] | None]:
+    if batch.texts is not None:
+        return collection.search_many(batch.texts, **batch.search_options)
+    codes = batch.codes or []
+    digits = collection.model.bits // 4
+    if wrong := {len(code) for code in codes} - {digits}:
+        raise InputError(f"a code must have {digits} hexadecimal digits, got {min(wrong)}")
     packed = np.frombuffer(bytes.fromhex("".join(codes)), dtype=np.uint8).reshape(len(codes), -1)
-    return list(collection.search_codes(packed, **ask.search_options))
+    return list(collection.search_codes(packed, **batch.search_options))

@@ -1,4 +1,4 @@
-"""Every view in both themes and three widths: kept as pictures, and checked by axe."""
+"""Every view in both themes and three widths: screenshots, overflow and accessibility (axe)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 from tests.browser.worlds import UNKNOWN
 from tests.server.serving import Server
 
-VIEWS = {  # the address, and what is there when it is complete
+VIEWS = {  # route, and an element that is present once the view is complete
     "start": ("search", ".suggestions"),
     "search": ("search?q=printer+paper+jam", ".hit"),
     "similar": ("search?like=ticket-4&has.labels=%22network%22", ".hit"),
@@ -22,7 +22,7 @@ VIEWS = {  # the address, and what is there when it is complete
     "map-search": ("map?q=printer+paper+jam", ".map-hits"),
     "bits": ("bits", ".bit-row"),
     "duplicates": ("duplicates", ".cluster"),
-    "facts": ("facts", ".balances"),
+    "info": ("info", ".balances"),
     "unknown": (f"search?q={UNKNOWN}", ".suggestions"),
     "filter": ("search?q=printer&where=year+%3E%3E+2020", ".caret"),
     "none": ("search?q=printer&where=year+%3E+3000", ".notice"),
@@ -32,18 +32,18 @@ pytestmark = pytest.mark.slow
 SIZES = {360: 740, 900: 900, 1400: 900}
 
 
-MAKING = {"state": "making", "seconds": 12.4}
-NO_TOKEN = {"error": 'a token is needed: send "Authorization: Bearer TOKEN"', "kind": "token"}
-PASSING = {  # what does not last: the address, what the server does meanwhile, and what is there then
-    "making": ("tickets/map", lambda route: route.fulfill(status=202, json=MAKING), ".making"),
+RUNNING = {"state": "running", "seconds": 12.4}
+NO_TOKEN = {"error": 'a token is required: send "Authorization: Bearer TOKEN"', "kind": "token"}
+TRANSIENT = {  # route, the response of the server, and an element of the resulting state
+    "running": ("tickets/map", lambda route: route.fulfill(status=202, json=RUNNING), ".running"),
     "token": ("tickets", lambda route: route.fulfill(status=401, json=NO_TOKEN), "#token-field"),
-    "gone": ("tickets", lambda route: route.abort("connectionrefused"), ".notice[data-kind=gone]"),
+    "offline": ("tickets", lambda route: route.abort("connectionrefused"), ".notice[data-kind=offline]"),
     "nowhere": ("nowhere", lambda route: route.continue_(), ".notice"),
 }
 
 
-def check_looks(page: Page, name: str, folder: Path) -> None:
-    """Take a picture at each width, where nothing may stick out, and let axe look at the last."""
+def check_appearance(page: Page, name: str, folder: Path) -> None:
+    """Take a screenshot at each width, check that nothing overflows, and run axe at the last."""
     for width, height in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
         page.screenshot(path=folder / f"{name}-{width}.png")
@@ -54,8 +54,10 @@ def check_looks(page: Page, name: str, folder: Path) -> None:
 
 def check_with_axe(page: Page, name: str) -> None:
     violations = Axe().run(page).response["violations"]
-    told = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in violations]
-    assert told == [], name
+    summary = [
+        (violation["id"], [node["html"][:200] for node in violation["nodes"]]) for violation in violations
+    ]
+    assert summary == [], name
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -63,31 +65,31 @@ def test_every_view_fits_and_passes_axe(
     theme: str, new_page: Callable[..., Page], server: Server, screenshots: Path
 ) -> None:
     page = new_page(base_url=server.url, theme=theme)
-    for name, (address, complete) in VIEWS.items():
+    for name, (route, complete) in VIEWS.items():
         page.goto("about:blank")
-        page.goto(f"/#/tickets/{address}")
+        page.goto(f"/#/tickets/{route}")
         page.wait_for_selector(complete, timeout=180_000)
         page.wait_for_load_state("networkidle")
-        check_looks(page, f"{name}-{theme}", screenshots)
+        check_appearance(page, f"{name}-{theme}", screenshots)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_states_that_pass_fit_and_pass_axe(
+def test_transient_states_fit_and_pass_axe(
     theme: str, new_page: Callable[..., Page], server: Server, screenshots: Path
 ) -> None:
     page = new_page(base_url=server.url, theme=theme)
-    for name, (address, answer, complete) in PASSING.items():
+    for name, (route, respond, complete) in TRANSIENT.items():
         page.goto("about:blank")
-        asked = "**/map" if name == "making" else "**/v1/**"
-        page.route(asked, answer)
-        page.goto(f"/#/{address}")
+        pattern = "**/map" if name == "running" else "**/v1/**"
+        page.route(pattern, respond)
+        page.goto(f"/#/{route}")
         page.wait_for_selector(complete)
-        check_looks(page, f"{name}-{theme}", screenshots)
-        page.unroute(asked)
+        check_appearance(page, f"{name}-{theme}", screenshots)
+        page.unroute(pattern)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_filters_unfolded_on_a_phone_fit_and_pass_axe(
+def test_expanded_filters_on_a_phone_fit_and_pass_axe(
     theme: str, new_page: Callable[..., Page], server: Server, screenshots: Path
 ) -> None:
     page = new_page(base_url=server.url, theme=theme, width=360, height=740)

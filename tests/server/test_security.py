@@ -1,4 +1,4 @@
-"""Who may ask what, from where, and how often."""
+"""Tokens, host and origin checks, rate limits and the options of `snuh serve`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from snuh.errors import InputError
-from snuh.server.middleware import Rate
-from snuh.server.routes.about import describe_fields
+from snuh.server.middleware import RateLimiter
+from snuh.server.routes.collections import compute_facets
 from snuh.server.settings import Limits, Settings, Tokens, find_tokens, is_loopback, named_folders
 from tests.cli.running import environment, run
 from tests.collection.worlds import fast_place
@@ -26,35 +26,35 @@ SEARCH, DOCUMENTS = "/v1/collections/c/search", "/v1/collections/c/documents"
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Server]:
-    """A server that other machines could reach, with a token of each kind."""
-    place = fast_place()
-    tokens = place / "tokens"
+    """A server at a public address, with a token of each kind."""
+    root = fast_place()
+    tokens = root / "tokens"
     tokens.write_text(f"# who\nread {READ}\n\nwrite {WRITE}\n", encoding="utf-8")
     options = ("--host", "0.0.0.0", "--token-file", tokens, "--cors", "https://example.org")
-    with serving(fill(place / "c"), options=options) as server:
+    with serving(fill(root / "c"), options=options) as server:
         yield server
-    shutil.rmtree(place)
+    shutil.rmtree(root)
 
 
-def bearing(token: str) -> dict[str, str]:
+def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_without_a_token_nothing_is_told(guarded: Server) -> None:
-    for headers in ({}, bearing("x" * 20), {"Authorization": "Bearer"}, {"Authorization": f"Basic {READ}"}):
+def test_requests_without_a_valid_token_are_rejected(guarded: Server) -> None:
+    for headers in ({}, bearer("x" * 20), {"Authorization": "Bearer"}, {"Authorization": f"Basic {READ}"}):
         for path in ("/v1/collections", "/v1/collections/c", f"{DOCUMENTS}?id=d1", "/metrics"):
-            answer = guarded.get(path, headers=headers)
-            assert (answer.status_code, answer.json()["kind"]) == (401, "token")
-            assert answer.headers["www-authenticate"] == "Bearer"
+            response = guarded.get(path, headers=headers)
+            assert (response.status_code, response.json()["kind"]) == (401, "token")
+            assert response.headers["www-authenticate"] == "Bearer"
         assert guarded.post(SEARCH, {"text": "ship"}, headers=headers).status_code == 401
     for path in ("/", "/health", "/ready", "/openapi.json"):
         assert guarded.get(path).status_code == 200
 
 
-def test_a_reading_token_reads_and_a_writing_one_writes_too(guarded: Server) -> None:
+def test_a_read_token_reads_and_a_write_token_also_writes(guarded: Server) -> None:
     new = {"documents": [{"id": "new", "text": "ship"}]}
     for token, expected in ((READ, 403), (WRITE, 200)):
-        headers = bearing(token)
+        headers = bearer(token)
         assert guarded.post(SEARCH, {"text": "ship"}, headers=headers).status_code == 200
         assert guarded.post(DOCUMENTS, new, headers=headers).status_code == expected
         assert guarded.post(f"{DOCUMENTS}/delete", {"ids": ["new"]}, headers=headers).status_code == expected
@@ -62,36 +62,36 @@ def test_a_reading_token_reads_and_a_writing_one_writes_too(guarded: Server) -> 
         assert guarded.post(f"{DOCUMENTS}/lines", b"", headers=lines).status_code == expected
         (line,) = guarded.get("/v1/collections", headers=headers).json()["collections"]
         assert line["writable"] == (expected == 200)
-    with guarded.client(token=READ) as client, pytest.raises(InputError, match="only reading"):
+    with guarded.client(token=READ) as client, pytest.raises(InputError, match="read-only access"):
         client.delete(["d1"])
 
 
-def test_other_sites_are_refused_unless_they_were_named(guarded: Server) -> None:
+def test_other_sites_are_rejected_unless_cors_allows_them(guarded: Server) -> None:
     for origin, expected in (("https://evil.example", 403), ("null", 403), ("https://example.org", 200)):
-        headers = bearing(READ) | {"Origin": origin}
-        answer = guarded.post(SEARCH, {"text": "ship"}, headers=headers)
-        assert answer.status_code == expected
-        allowed = answer.headers.get("access-control-allow-origin")
+        headers = bearer(READ) | {"Origin": origin}
+        response = guarded.post(SEARCH, {"text": "ship"}, headers=headers)
+        assert response.status_code == expected
+        allowed = response.headers.get("access-control-allow-origin")
         assert allowed == (origin if expected == 200 else None)
-    asked = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
-    answer = httpx.options(guarded.url + SEARCH, headers=asked)
-    assert answer.headers["access-control-allow-origin"] == "https://example.org"
-    asked["Origin"] = "https://evil.example"
-    assert "access-control-allow-origin" not in httpx.options(guarded.url + SEARCH, headers=asked).headers
+    preflight = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+    response = httpx.options(guarded.url + SEARCH, headers=preflight)
+    assert response.headers["access-control-allow-origin"] == "https://example.org"
+    preflight["Origin"] = "https://evil.example"
+    assert "access-control-allow-origin" not in httpx.options(guarded.url + SEARCH, headers=preflight).headers
 
 
-def test_on_this_machine_other_names_and_sites_are_refused(shared: Server) -> None:
+def test_a_local_server_rejects_other_hosts_and_origins(shared: Server) -> None:
     for host in ("evil.example", f"evil.example:{shared.port}", "127.0.0.1.evil.example", ""):
-        answer = shared.get("/v1/collections", headers={"Host": host})
-        assert (answer.status_code, answer.json()["kind"]) == (421, "host")
+        response = shared.get("/v1/collections", headers={"Host": host})
+        assert (response.status_code, response.json()["kind"]) == (421, "host")
     for host in ("localhost", f"LOCALHOST:{shared.port}", f"127.0.0.1:{shared.port}", f"[::1]:{shared.port}"):
         assert shared.get("/v1/collections", headers={"Host": host}).status_code == 200
-    answer = shared.get("/v1/collections", headers={"Origin": "https://evil.example"})
-    assert (answer.status_code, answer.json()["kind"]) == (403, "forbidden")
+    response = shared.get("/v1/collections", headers={"Origin": "https://evil.example"})
+    assert (response.status_code, response.json()["kind"]) == (403, "forbidden")
     assert shared.get("/v1/collections", headers={"Origin": shared.url}).status_code == 200
 
 
-def test_every_answer_says_what_browsers_may_do(shared: Server) -> None:
+def test_every_response_has_security_headers(shared: Server) -> None:
     for path in ("/", "/v1/collections", "/nothing", "/health"):
         headers = shared.get(path).headers
         policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
@@ -104,14 +104,14 @@ def test_every_answer_says_what_browsers_may_do(shared: Server) -> None:
         assert "server" not in headers
 
 
-def test_a_read_only_server_takes_nothing(folder: Path) -> None:
+def test_a_read_only_server_rejects_writes(folder: Path) -> None:
     with serving(folder, options=("--read-only",)) as server:
         assert server.post(DOCUMENTS, {"documents": [{"id": "x", "text": "ship"}]}).status_code == 403
         assert server.post(SEARCH, {"text": "ship"}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: give tokens"),
         (("--port", "99999"), "--port must be from 0 to 65535, got 99999"),
@@ -122,22 +122,22 @@ def test_a_read_only_server_takes_nothing(folder: Path) -> None:
         (("--host", "192.0.2.1"), "192.0.2.1 can be reached"),
     ],
 )
-def test_bad_options_are_refused_before_anything_listens(
-    folder: Path, options: tuple[str, ...], said: str
+def test_invalid_options_are_rejected_before_the_server_listens(
+    folder: Path, options: tuple[str, ...], message: str
 ) -> None:
     ran = run("serve", folder, *options)
-    assert ran.code == 2 and said in ran.stderr
+    assert ran.code == 2 and message in ran.stderr
     assert len(ran.complaints) == 1
 
 
-def test_a_folder_that_is_no_collection_is_refused(place: Path, folder: Path) -> None:
-    ran = run("serve", folder, place / "nothing")
+def test_a_missing_collection_or_a_repeated_name_is_rejected(root: Path, folder: Path) -> None:
+    ran = run("serve", folder, root / "nothing")
     assert ran.code == 2 and "there is no collection" in ran.stderr
     ran = run("serve", folder, folder)
-    assert ran.code == 2 and "would both be called 'c'" in ran.stderr
+    assert ran.code == 2 and "are both named 'c'" in ran.stderr
 
 
-def test_a_port_in_use_is_told(shared: Server, folder: Path) -> None:
+def test_a_port_in_use_is_reported(shared: Server, folder: Path) -> None:
     ran = run("serve", folder, "--port", shared.port)
     assert ran.code == 2 and f"port {shared.port}: Address already in use" in ran.stderr
 
@@ -150,7 +150,7 @@ def test_help_does_not_import_the_server() -> None:
     assert done.stdout.strip() == "[]"
 
 
-# The parts
+# Units
 
 
 def test_tokens_come_from_a_file_and_from_the_environment(tmp_path: Path) -> None:
@@ -172,19 +172,19 @@ def test_tokens_come_from_a_file_and_from_the_environment(tmp_path: Path) -> Non
         find_tokens(None, {"SNUH_READ_TOKEN": "short"})
 
 
-def test_a_rate_lets_a_burst_through_and_then_so_many_a_second() -> None:
+def test_the_rate_limiter_allows_a_burst_and_then_n_requests_per_second() -> None:
     now = 0.0
-    rate = Rate(10.0, clock=lambda: now)
-    assert [rate.wait_of("a") for _ in range(21)] == [0] * 20 + [1]
-    assert rate.wait_of("b") == 0
+    limiter = RateLimiter(10.0, clock=lambda: now)
+    assert [limiter.retry_after("a") for _ in range(21)] == [0] * 20 + [1]
+    assert limiter.retry_after("b") == 0
     now = 0.55
-    assert [rate.wait_of("a") for _ in range(6)] == [0] * 5 + [1]
-    assert Rate(0.0, clock=lambda: now).wait_of("a") == 0
-    slow = Rate(0.1, clock=lambda: now)
-    assert [slow.wait_of("a"), slow.wait_of("a")] == [0, 10]
+    assert [limiter.retry_after("a") for _ in range(6)] == [0] * 5 + [1]
+    assert RateLimiter(0.0, clock=lambda: now).retry_after("a") == 0
+    slow = RateLimiter(0.1, clock=lambda: now)
+    assert [slow.retry_after("a"), slow.retry_after("a")] == [0, 10]
 
 
-def test_settings_survive_the_way_to_a_worker() -> None:
+def test_settings_survive_serialization() -> None:
     tokens = Tokens.of(read=[READ], write=[WRITE])
     settings = Settings(
         {"c": "/c"}, "/tmp", origins=("https://x.org",), tokens=tokens, limits=Limits(rate=3.0), workers=2
@@ -193,7 +193,7 @@ def test_settings_survive_the_way_to_a_worker() -> None:
     assert READ not in settings.to_text()
 
 
-def test_loopback_is_known_by_its_address() -> None:
+def test_loopback_addresses_are_recognized() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.3.2.1", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org", "")))
 
@@ -203,11 +203,11 @@ def test_collections_are_named_by_their_folders(tmp_path: Path) -> None:
         "a": str(tmp_path / "a"),
         "b": str(tmp_path / "b"),
     }
-    with pytest.raises(InputError, match="both be called"):
+    with pytest.raises(InputError, match="are both named"):
         named_folders([tmp_path / "a", tmp_path / "x" / "a"])
 
 
-def test_fields_tell_what_can_be_filtered_by(tmp_path: Path) -> None:
+def test_facets_list_the_fields_to_filter_by(tmp_path: Path) -> None:
     from snuh.collection import Collection
     from tests.collection.worlds import toy_model
 
@@ -217,16 +217,15 @@ def test_fields_tell_what_can_be_filtered_by(tmp_path: Path) -> None:
             for n in range(4)
         ]
         collection.add([*new, {"id": "m", "text": "fog", "n": "four", "tags": ["u", "v"], "gone": None}])
-        told = {field.pop("name"): field for field in describe_fields(collection)["fields"]}
-        assert set(told) == {"labels", "n", "on", "`in`.`my field`", "tags"}
-        assert told["labels"] == {
+        facets = {facet.pop("name"): facet for facet in compute_facets(collection)["facets"]}
+        assert set(facets) == {"labels", "n", "on", "`in`.`my field`", "tags"}
+        assert facets["labels"] == {
             "kind": "list",
             "documents": 4,
             "distinct": 1,
             "values": [{"value": "a", "documents": 4}],
         }
-        assert (
-            told["n"]["kind"] == "mixed" and told["on"]["kind"] == "truth" and told["tags"]["kind"] == "list"
-        )
-        for name in told:
-            collection.search("ship", where=f"{name} is not null")  # each name is one that a filter takes
+        kinds = {name: facet["kind"] for name, facet in facets.items()}
+        assert (kinds["n"], kinds["on"], kinds["tags"]) == ("mixed", "boolean", "list")
+        for name in facets:
+            collection.search("ship", where=f"{name} is not null")  # filters accept every name

@@ -13,14 +13,14 @@ from tests.browser.worlds import UNKNOWN
 from tests.server.serving import Server, serving
 
 
-def test_words_that_nobody_knows_are_said_to_be_so(page: Page) -> None:
+def test_unknown_words_are_reported_with_suggestions(page: Page) -> None:
     page.fill("#query", UNKNOWN)
-    expect(page.locator(".notice h2")).to_have_text("None of these words is known")
+    expect(page.locator(".notice h2")).to_have_text("No known words")
     page.locator(".suggestions a").first.click()
     page.wait_for_selector(".hit")
 
 
-def test_a_collection_that_is_not_there_offers_the_others(page: Page) -> None:
+def test_an_unknown_collection_offers_the_others(page: Page) -> None:
     page.goto("/#/nowhere/search?q=x")
     expect(page.locator(".notice h2")).to_have_text("No such collection")
     page.locator(".notice").get_by_role("link", name="notes").click()
@@ -28,48 +28,48 @@ def test_a_collection_that_is_not_there_offers_the_others(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["#/%E0%A4%A", "#//", "#/tickets/nonsense?k=-5&in.labels={&from.year=x&order="]
+    "url", ["#/%E0%A4%A", "#//", "#/tickets/nonsense?k=-5&in.labels={&from.year=x&order="]
 )
-def test_an_address_spoilt_by_hand_does_no_harm(page: Page, address: str) -> None:
-    page.goto(f"/{address}")
+def test_an_invalid_url_does_not_break_the_page(page: Page, url: str) -> None:
+    page.goto(f"/{url}")
     expect(page.locator("main")).not_to_be_empty()
 
 
-def test_a_server_that_goes_away_is_missed(new_page: Callable[..., Page], place: Path) -> None:
-    with serving(place / "notes") as server:
+def test_an_unreachable_server_is_reported_and_retried(new_page: Callable[..., Page], root: Path) -> None:
+    with serving(root / "notes") as server:
         page = new_page(base_url=server.url)
         page.goto("/#/notes/search?q=printer")
         page.wait_for_selector(".hit")
         port = server.port
     page.fill("#query", "router")
-    expect(page.locator(".notice h2")).to_have_text("The server is gone")
+    expect(page.locator(".notice h2")).to_have_text("The server is unreachable")
     expect(page.locator(".notice")).to_contain_text("Trying again in")
-    with serving(place / "notes", options=("--port", port)):
+    with serving(root / "notes", options=("--port", port)):
         page.wait_for_selector(".hit")
 
 
-def test_too_many_requests_are_waited_out(new_page: Callable[..., Page], place: Path) -> None:
-    with serving(place / "notes", options=("--rate", 1)) as server:
+def test_the_page_retries_after_too_many_requests(new_page: Callable[..., Page], root: Path) -> None:
+    with serving(root / "notes", options=("--rate", 1)) as server:
         page = new_page(base_url=server.url)
         page.goto("/#/notes/search")
         page.wait_for_selector("#query")
-        with taking_every_turn(server):
+        with exceeding_the_rate_limit(server):
             page.fill("#query", "printer")
             expect(page.locator(".notice[data-kind=rate]")).to_contain_text("Trying again in")
         expect(page.locator(".hit").first).to_be_visible()
 
 
 @contextmanager
-def taking_every_turn(server: Server) -> Iterator[None]:
-    """Ask so often from this address that the page is refused, while the block lasts."""
+def exceeding_the_rate_limit(server: Server) -> Iterator[None]:
+    """Send so many requests from this address that those of the page are rejected."""
     done = threading.Event()
 
-    def ask() -> None:
+    def send_requests() -> None:
         with httpx.Client(base_url=server.url) as client:
             while not done.wait(0.01):
                 client.get("/health")
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=send_requests)
     thread.start()
     try:
         yield
@@ -78,15 +78,15 @@ def taking_every_turn(server: Server) -> Iterator[None]:
         thread.join()
 
 
-def test_a_token_is_asked_for_and_kept_until_the_tab_is_closed(
-    new_page: Callable[..., Page], place: Path
+def test_the_page_asks_for_a_token_and_stores_it_for_the_session(
+    new_page: Callable[..., Page], root: Path
 ) -> None:
-    with serving(place / "notes", SNUH_READ_TOKEN="a-token-for-reading") as server:
+    with serving(root / "notes", SNUH_READ_TOKEN="a-token-for-reading") as server:
         page = new_page(base_url=server.url)
         page.goto("/#/notes/search?q=printer")
         page.fill("#token-field", "a wrong one")
         page.keyboard.press("Enter")
-        expect(page.locator("#token .wrong")).to_have_text("The server does not know that token.")
+        expect(page.locator("#token .error-text")).to_have_text("The server rejected this token.")
         page.fill("#token-field", "a-token-for-reading")
         page.keyboard.press("Enter")
         page.wait_for_selector(".hit")

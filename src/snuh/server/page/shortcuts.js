@@ -1,34 +1,34 @@
-// Keys that work everywhere: / goes to the search field, arrows go through whatever is listed.
+// Keyboard shortcuts of all views: / focuses the search field, arrow keys move through lists.
 
-import * as address from "./address.js";
+import * as router from "./router.js";
 
 const ITEM = "[data-item]";
 
-export function listenToKeys() {
+export function installShortcuts() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "/" && !isTyping(event.target)) {
       event.preventDefault();
-      toSearch();
+      focusSearch();
     }
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") move(event);
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") moveFocus(event);
   });
 }
 
-function toSearch() {
-  if (!document.getElementById("query")) address.go(address.changed({ open: null }, { view: "search" }));
+function focusSearch() {
+  if (!document.getElementById("query")) router.go(router.changed({ open: null }, { view: "search" }));
   const field = document.getElementById("query");
   field.focus();
   field.select();
 }
 
-function move(event) {
+function moveFocus(event) {
   const field = document.getElementById("query");
   const items = [...document.querySelectorAll(ITEM)];
-  const here = items.indexOf(event.target);
+  const index = items.indexOf(event.target);
   const isDown = event.key === "ArrowDown";
-  if (here < 0 && !(event.target === field && isDown)) return;
-  const next = isDown ? items[here + 1] : (items[here - 1] ?? field);
+  if (index < 0 && !(event.target === field && isDown)) return;
+  const next = isDown ? items[index + 1] : (items[index - 1] ?? field);
   if (!next) return;
   event.preventDefault();
   next.focus();

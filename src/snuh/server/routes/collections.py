@@ -1,0 +1,252 @@
+"""Routes that describe collections: info, facets, samples and the model; and the status of the server."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Annotated, TypeAlias
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from snuh.collection import Collection
+from snuh.collection.model_files import files_of
+from snuh.collection.results import document_to_json, info_to_json
+from snuh.corpus import Document
+from snuh.corpus.document import JSON
+from snuh.errors import SnuhError
+from snuh.filters.lexer import REFUSED_IN_NAME
+from snuh.filters.tree import Field
+from snuh.model import Model
+from snuh.server.errors import check_response_size, from_library_error
+from snuh.server.metrics import Metrics
+from snuh.server.requests import get_limits, get_service, get_services, json_response
+from snuh.server.routes.documents import CHUNK_BYTES
+from snuh.server.routes.openapi import other_content, responses
+from snuh.server.schemas import (
+    MAX_SAMPLED,
+    CollectionsResponse,
+    FacetsResponse,
+    InfoResponse,
+    SampleResponse,
+    StatusResponse,
+)
+from snuh.server.service import Json
+
+FieldPath: TypeAlias = tuple[str, ...]  # keys of nested objects
+
+INFO_MAX_AGE = 1.0  # seconds: describing the codes of a sample is slow
+FACET_SAMPLE = 10_000  # documents
+MAX_FACETS, MAX_FACET_VALUES, MAX_COUNTED_VALUES = 200, 30, 2_000
+MAX_NESTING = 3  # of objects
+MAX_VALUE_CHARACTERS = 100  # longer values are not offered as choices
+PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+ZIP_TYPE = "application/zip"
+
+router = APIRouter(prefix="/v1/collections", tags=["collections"])
+status_router = APIRouter(tags=["status"])
+
+
+@router.get("", summary="List the collections", responses=responses(CollectionsResponse, errors=(503,)))
+async def list_collections(request: Request) -> Response:
+    """In the order of the command line."""
+
+    def summarize(collection: Collection) -> Json:
+        model = collection.model
+        return {"documents": len(collection), "bits": model.bits, "method": model.method}
+
+    summaries = [
+        {"name": name, **await service.cached("summary", summarize), "writable": request.state.may_write}
+        for name, service in get_services(request).items()
+    ]
+    return json_response(request, {"collections": summaries})
+
+
+@router.get("/{name}", summary="Describe a collection", responses=responses(InfoResponse))
+async def info(request: Request, name: str) -> Response:
+    """As `snuh info --json`, without the folder."""
+
+    def describe(collection: Collection) -> Json:
+        version, facts = collection.version(), collection.info()
+        values = info_to_json(facts, collection.model.training)
+        del values["collection"]
+        if facts.index is not None:
+            values["index"]["description"] = facts.index.description
+        return {"version": version, **values}
+
+    # Building an index changes the info but not the version, hence the maximum age.
+    values = await get_service(request, name).cached("info", describe, max_age=INFO_MAX_AGE)
+    return json_response(request, {"name": name, "writable": request.state.may_write, **values})
+
+
+@router.get("/{name}/facets", summary="List the fields to filter by", responses=responses(FacetsResponse))
+async def facets(request: Request, name: str) -> Response:
+    """The fields of a sample of the documents, with their most frequent values."""
+    return json_response(request, await get_service(request, name).cached("facets", compute_facets))
+
+
+@router.get(
+    "/{name}/sample",
+    summary="Get a sample of the documents with their codes",
+    responses=responses(SampleResponse),
+)
+async def sample(
+    request: Request, name: str, limit: Annotated[int, Query(ge=1, le=MAX_SAMPLED)] = 100
+) -> Response:
+    """Spread over the whole collection, in insertion order; documents without a code are omitted."""
+    max_bytes = get_limits(request).response_bytes
+
+    def task(collection: Collection) -> Json:
+        sample = collection.sample(limit)
+        check_response_size(sum(len(document.text) for document in sample.documents), max_bytes)
+        return {
+            "documents": [document_to_json(document) for document in sample.documents],
+            "codes": [code.tobytes().hex() for code in sample.codes],
+        }
+
+    return json_response(request, await get_service(request, name).reader.run(task))
+
+
+@router.get(
+    "/{name}/model",
+    summary="Download the model as a zip file",
+    response_class=Response,
+    responses=responses(None) | other_content(ZIP_TYPE, format="binary"),
+)
+async def model(request: Request, name: str) -> Response:
+    """The files of the model folder, as `snuh encode` and `snuh.load` take it."""
+    archive = await get_service(request, name).reader.run(lambda collection: zip_model(collection.model))
+
+    async def chunks() -> AsyncIterator[bytes]:
+        with archive:
+            while chunk := archive.read(CHUNK_BYTES):
+                yield chunk
+
+    return StreamingResponse(chunks(), media_type=ZIP_TYPE)
+
+
+@status_router.get(
+    "/health", summary="Check that the server is running", responses=responses(StatusResponse, errors=())
+)
+async def health(request: Request) -> Response:
+    """200 whenever the server responds at all."""
+    return json_response(request, {"status": "ok"})
+
+
+@status_router.get(
+    "/ready",
+    summary="Check that all collections can be searched",
+    responses=responses(StatusResponse, errors=(503,)),
+)
+async def ready(request: Request) -> Response:
+    """503 with the reason if one cannot."""
+    for name, service in get_services(request).items():
+        try:
+            await service.reader.run(lambda collection: collection.version())
+        except SnuhError as error:
+            return from_library_error(error, {name: service.folder}).response()
+    return json_response(request, {"status": "ready"})
+
+
+@status_router.get(
+    "/metrics",
+    summary="Get Prometheus metrics",
+    response_class=Response,
+    responses=responses(None, errors=()) | other_content(PROMETHEUS_TYPE),
+)
+async def metrics(request: Request) -> Response:
+    """In the Prometheus text format."""
+    server_metrics: Metrics = request.app.state.metrics
+    return Response(server_metrics.text(), media_type=PROMETHEUS_TYPE)
+
+
+def zip_model(model: Model) -> BytesIO:
+    """Return a zip file with the files of a model folder, positioned at its start."""
+    archive = BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in files_of(model).content.items():
+            file.writestr(name, content)
+    archive.seek(0)
+    return archive
+
+
+def compute_facets(collection: Collection) -> Json:
+    """Return the fields of a sample of the documents, labels and split first."""
+    documents = collection.sample(FACET_SAMPLE).documents
+    counters: dict[FieldPath, _FacetCounter] = {("labels",): _FacetCounter(), ("split",): _FacetCounter()}
+    for document in documents:
+        for path, value in _document_values(document):
+            if path in counters or len(counters) < MAX_FACETS:
+                counters.setdefault(path, _FacetCounter()).add(value)
+    return {
+        "documents": len(documents),
+        "facets": [counter.to_json(path) for path, counter in counters.items() if counter.documents],
+    }
+
+
+@dataclass
+class _FacetCounter:
+    """Counts the values of one field."""
+
+    documents: int = 0
+    kinds: set[str] = field(default_factory=set)
+    values: Counter[bool | int | float | str] = field(default_factory=Counter)
+    min: float | None = None
+    max: float | None = None
+
+    def add(self, value: JSON) -> None:
+        self.documents += 1
+        self.kinds.add(_kind_of(value))
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, int | float) and not isinstance(item, bool):
+                self.min = item if self.min is None else min(self.min, item)
+                self.max = item if self.max is None else max(self.max, item)
+            is_countable = isinstance(item, bool | int | float) or (
+                isinstance(item, str) and len(item) <= MAX_VALUE_CHARACTERS
+            )
+            if is_countable and (item in self.values or len(self.values) < MAX_COUNTED_VALUES):
+                self.values[item] += 1  # type: ignore[index]  # the type was checked above
+
+    def to_json(self, path: FieldPath) -> Json:
+        kind = next(iter(self.kinds)) if len(self.kinds) == 1 else "mixed"
+        facet: Json = {
+            "name": str(Field(path)),
+            "kind": kind,
+            "documents": self.documents,
+            "distinct": len(self.values),
+        }
+        if kind == "number":
+            facet |= {"min": self.min, "max": self.max}
+        frequent = sorted(self.values.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MAX_FACET_VALUES]
+        return facet | {"values": [{"value": value, "documents": count} for value, count in frequent]}
+
+
+def _document_values(document: Document) -> Iterator[tuple[FieldPath, JSON]]:
+    if document.labels:
+        yield ("labels",), list(document.labels)
+    if document.split is not None:
+        yield ("split",), document.split
+    yield from _nested_values(document.metadata, ())
+
+
+def _nested_values(fields: Mapping[str, JSON], parents: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
+    for name, value in fields.items():
+        path = (*parents, name)
+        if value is None or REFUSED_IN_NAME.search(name) or not name:
+            continue  # filters cannot express it
+        if isinstance(value, dict):
+            if len(path) < MAX_NESTING:
+                yield from _nested_values(value, path)
+        else:
+            yield path, value
+
+
+def _kind_of(value: JSON) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "list" if isinstance(value, list) else "text"
