@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from snuh.codes import check_bits, check_codes, count_distances, hamming, hamming_blocks, pack, unpack
+from snuh.codes import (
+    check_bits,
+    check_codes,
+    count_distances,
+    hamming,
+    hamming_blocks,
+    hamming_pairs,
+    pack,
+    unpack,
+)
 from snuh.errors import InputError
 
 WIDTHS = st.integers(1, 17)  # bytes: every word size, and odd ones
@@ -36,6 +45,13 @@ def test_hamming_counts_the_bits_that_differ(data: st.DataObject) -> None:
     distances = hamming(pack(queries), pack(documents))
     assert distances.dtype == np.uint16
     np.testing.assert_array_equal(distances, expected)
+
+
+@given(st.data())
+def test_pairs_have_the_distances_of_the_diagonal(data: st.DataObject) -> None:
+    width = data.draw(WIDTHS)
+    left, right = (data.draw(arrays.arrays(np.uint8, (4, width))) for _ in range(2))
+    np.testing.assert_array_equal(hamming_pairs(left, right), hamming(left, right).diagonal())
 
 
 def test_hamming_reaches_the_longest_code() -> None:

@@ -49,7 +49,7 @@ def test_the_corpus_it_writes_can_be_read_again(tmp_path: Path) -> None:
     ]
 
 
-def test_the_command_prints_quality_searches_and_how_to_go_on(
+def test_the_command_prints_quality_searches_and_next_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("snuh.corpus.docstrings.installed_packages", lambda: PACKAGES)
@@ -57,16 +57,16 @@ def test_the_command_prints_quality_searches_and_how_to_go_on(
     folder = tmp_path / "demo"
     ran = run("demo", "--quick", "--bits", 32, "--out", folder)
     assert ran.code == 0, ran.stderr
-    for stage in ("Writing the docstrings", "Filling the collection", "Encoding"):
+    for stage in ("Writing the docstrings", "Creating the collection", "Encoding"):
         assert f"\n{stage}: done in" in ran.stderr
     wanted = (
         *QUERIES,
         f"{folder}/model",
-        "Go on with:",
+        "Next steps:",
         f"snuh serve {folder}/docstrings",
         "http://127.0.0.1",
     )
-    for expected in ("by chance it would be", *wanted):
+    for expected in ("with random codes it would be", *wanted):
         assert expected in ran.stdout.replace("\n", "")
     # The commands it recommends work, and so does running it again.
     corpus, model = folder / "docstrings.jsonl", folder / "model"

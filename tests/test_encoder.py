@@ -84,7 +84,7 @@ def test_sparse_and_dense_rows_give_the_same_codes(kind: type) -> None:
     np.testing.assert_array_equal(encoder.encode(rows), pack(encoder.values(X) > encoder.threshold))
 
 
-def test_rows_come_out_the_same_whatever_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_do_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, X = small_encoder(), sparse_rows(10)
     whole = encoder.encode(X)
     monkeypatch.setattr("snuh.encoder.BLOCK_ROWS", 3)
@@ -100,7 +100,7 @@ def test_sparse_rows_never_become_one_dense_matrix() -> None:
     assert encoder.encode(X).sum() == 5 * 255
 
 
-def test_no_rows_make_no_codes() -> None:
+def test_no_rows_give_no_codes() -> None:
     encoder = small_encoder()
     assert encoder.encode(sparse_rows(0)).shape == (0, 2)
     assert encoder.values(np.zeros((0, 12))).shape == (0, 16)
@@ -110,7 +110,7 @@ def test_an_empty_document_has_a_code_too() -> None:
     assert small_encoder().encode(sp.csr_matrix((1, 12), dtype=np.float32)).shape == (1, 2)
 
 
-def test_an_encoder_comes_back_from_its_arrays() -> None:
+def test_an_encoder_round_trips_through_its_arrays() -> None:
     encoder, X = small_encoder(), sparse_rows(20)
     again = Encoder.from_arrays(encoder.arrays(), encoder.meta())
     assert (again.bits, again.inputs) == (16, 12)
@@ -132,7 +132,7 @@ def test_a_transposed_weight_is_stored_in_order() -> None:
         (sp.csr_matrix((2, 13), dtype=np.float32), "rows with 12 columns, got an array of shape"),
         (np.zeros(12), "rows with 12 columns, got an array of shape"),
         (np.full((1, 12), np.nan), "rows must be finite"),
-        (np.full((1, 12), "word"), "rows must hold numbers"),
+        (np.full((1, 12), "word"), "rows must be numeric"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(X: object, message: str) -> None:
@@ -142,7 +142,7 @@ def test_rows_that_do_not_fit_are_refused(X: object, message: str) -> None:
 
 def test_parts_that_do_not_fit_together_are_refused() -> None:
     layer = Layer(np.zeros((4, 8)), np.zeros(8))
-    with pytest.raises(InputError, match="as many biases as outputs"):
+    with pytest.raises(InputError, match="biases of shape"):
         Layer(np.zeros((4, 8)), np.zeros(7))
     with pytest.raises(InputError, match="weights must be finite"):
         Layer(np.full((4, 8), np.inf), np.zeros(8))
@@ -152,7 +152,7 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
         Layer(np.zeros((4, 8)), np.zeros(8), "gelu")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="at least one layer"):
         Encoder((), np.zeros(8))
-    with pytest.raises(InputError, match="8 outputs cannot feed one with 4 inputs"):
+    with pytest.raises(InputError, match="8 outputs cannot precede one with 4 inputs"):
         Encoder((layer, layer), np.zeros(8))
     with pytest.raises(InputError, match=r"one threshold per bit \(8\)"):
         Encoder((layer,), np.zeros(9))
@@ -169,7 +169,9 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
         ({"threshold": np.full(16, np.nan, np.float32)}, "thresholds must be finite"),
     ],
 )
-def test_arrays_of_no_encoder_are_refused(change: dict[str, np.ndarray | None], message: str) -> None:
+def test_arrays_that_are_not_an_encoder_are_refused(
+    change: dict[str, np.ndarray | None], message: str
+) -> None:
     encoder = small_encoder()
     arrays = {name: array for name, array in (encoder.arrays() | change).items() if array is not None}
     with pytest.raises(InputError, match=message):
@@ -177,6 +179,6 @@ def test_arrays_of_no_encoder_are_refused(change: dict[str, np.ndarray | None], 
 
 
 @pytest.mark.parametrize("activations", [None, "relu", [1, 2], ["relu"], ["relu", "softmax"], []])
-def test_activations_of_no_encoder_are_refused(activations: object) -> None:
+def test_invalid_activations_are_refused(activations: object) -> None:
     with pytest.raises(InputError):
         Encoder.from_arrays(small_encoder().arrays(), {"activations": activations})

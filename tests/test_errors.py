@@ -5,12 +5,12 @@ import pytest
 from snuh.errors import InputError, MissingExtraError, ModelError, SnuhError, suggest
 
 
-def test_a_near_name_is_suggested() -> None:
+def test_a_similar_name_is_suggested() -> None:
     assert suggest("ng2o", ["reuters", "ng20"]) == ' (did you mean "ng20"?)'
     assert suggest("SNUH", ["snuh", "vdsh"]) == ' (did you mean "snuh"?)'
 
 
-def test_nothing_is_suggested_where_nothing_is_near() -> None:
+def test_nothing_is_suggested_for_a_dissimilar_name() -> None:
     assert suggest("wikipedia", ["reuters", "ng20"]) == ""
     assert suggest("x", []) == ""
 

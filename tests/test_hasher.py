@@ -41,7 +41,7 @@ def test_a_saved_hasher_is_loaded_as_a_model_with_the_same_codes(tmp_path: Path)
     assert model.training["versions"]["torch"]
 
 
-def test_only_train_is_learnt_from_val_is_held_out_and_test_is_never_read(tmp_path: Path) -> None:
+def test_train_is_for_training_val_is_held_out_and_test_is_not_used(tmp_path: Path) -> None:
     records = planted_topics(docs=240, topics=4, seed=0)
     for number, record in enumerate(records):
         record["split"] = ("train", "train", "val", "test")[number % 4]

@@ -10,12 +10,12 @@ from snuh import io
 from snuh.errors import InputError
 from snuh.io import (
     atomic_write,
+    complete_folder,
     load_arrays,
     read_json,
     replace_folder,
     save_arrays,
     sha256,
-    whole_folder,
     write_json,
 )
 from tests.worlds import files_limited_to
@@ -26,7 +26,7 @@ def write_model(folder: Path, *, note: str = "new") -> None:
 
 
 def note_in(folder: Path) -> str:
-    return str(read_json(whole_folder(folder) / "model.json")["note"])
+    return str(read_json(complete_folder(folder) / "model.json")["note"])
 
 
 def names_in(folder: Path) -> list[str]:
@@ -51,13 +51,13 @@ def test_json_comes_back_with_numpy_values_as_plain_ones(tmp_path: Path) -> None
     }
 
 
-def test_numbers_that_json_cannot_say_become_null(tmp_path: Path) -> None:
+def test_nan_and_infinity_become_null(tmp_path: Path) -> None:
     write_json(tmp_path / "x.json", {"score": float("nan"), "list": [np.float64("inf")]})
     assert read_json(tmp_path / "x.json") == {"score": None, "list": [None]}
 
 
 @pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe", b'{"a": NaN}', b"[" * 100_000])
-def test_what_is_not_json_is_refused_with_the_name_of_the_file(tmp_path: Path, content: bytes) -> None:
+def test_invalid_json_is_refused_with_the_file_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.json").write_bytes(content)
     with pytest.raises(InputError, match=r"x\.json is not valid JSON"):
         read_json(tmp_path / "x.json")
@@ -78,7 +78,7 @@ def test_arrays_come_back_even_from_transposed_views(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"12345678", b"\xff" * 64, b'\x02\0\0\0\0\0\0\0{"'])
-def test_what_is_not_safetensors_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_safetensors_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
     with pytest.raises(InputError, match=r"x\.safetensors is not a valid"):
         load_arrays(tmp_path / "x.safetensors")
@@ -91,9 +91,9 @@ def test_the_checksum_is_sha256(tmp_path: Path) -> None:
 
 def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     target = tmp_path / "new" / "codes.npy"
-    with atomic_write(target) as beside:
-        assert beside.suffix == ".npy"
-        beside.write_text("content")
+    with atomic_write(target) as temporary:
+        assert temporary.suffix == ".npy"
+        temporary.write_text("content")
         assert not target.exists()
     assert target.read_text() == "content"
     assert names_in(target.parent) == ["codes.npy"]
@@ -102,8 +102,8 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
 def test_an_error_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "codes.npy"
     target.write_text("old")
-    with pytest.raises(KeyboardInterrupt), atomic_write(target) as beside:
-        beside.write_text("half")
+    with pytest.raises(KeyboardInterrupt), atomic_write(target) as temporary:
+        temporary.write_text("half")
         raise KeyboardInterrupt
     assert target.read_text() == "old"
     assert names_in(tmp_path) == ["codes.npy"]
@@ -112,8 +112,8 @@ def test_an_error_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
 def test_writing_through_a_link_keeps_the_link(tmp_path: Path) -> None:
     (tmp_path / "real.txt").write_text("old")
     (tmp_path / "link.txt").symlink_to("real.txt")
-    with atomic_write(tmp_path / "link.txt") as beside:
-        beside.write_text("new")
+    with atomic_write(tmp_path / "link.txt") as temporary:
+        temporary.write_text("new")
     assert (tmp_path / "link.txt").is_symlink()
     assert (tmp_path / "real.txt").read_text() == "new"
 
@@ -124,7 +124,7 @@ def test_devices_and_folders_are_not_overwritten_by_a_file(target: str) -> None:
         pass
 
 
-def test_a_place_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"), atomic_write(tmp_path / "file" / "x.npy"):
         pass
@@ -133,7 +133,7 @@ def test_a_place_below_a_file_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["absent", "empty", "model"])
-def test_a_folder_is_put_in_place_of_nothing_an_empty_one_or_a_model(tmp_path: Path, state: str) -> None:
+def test_a_missing_folder_an_empty_one_or_a_model_is_replaced(tmp_path: Path, state: str) -> None:
     folder = tmp_path / "models" / "m"
     if state != "absent":
         folder.mkdir(parents=True)
@@ -146,17 +146,17 @@ def test_a_folder_is_put_in_place_of_nothing_an_empty_one_or_a_model(tmp_path: P
     assert names_in(folder.parent) == ["m"]
 
 
-def test_a_folder_that_is_no_model_is_never_replaced(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_model_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="is not a snuh model: choose another folder"):
         replace_folder(tmp_path, write_model)
     assert names_in(tmp_path) == ["thesis.txt"]
 
 
-def test_a_users_file_beside_the_model_is_not_lost(tmp_path: Path) -> None:
+def test_a_foreign_file_in_a_model_folder_is_not_lost(tmp_path: Path) -> None:
     write_model(tmp_path, note="old")
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds 'thesis\.txt' beside the model"):
+    with pytest.raises(InputError, match=r"contains 'thesis\.txt' besides the model"):
         replace_folder(tmp_path, write_model)
     assert note_in(tmp_path) == "old"
 
@@ -191,16 +191,16 @@ def test_a_full_disk_is_reported_and_leaves_what_was_there(tmp_path: Path) -> No
             replace_folder(folder, lambda path: save_arrays(path / "encoder.safetensors", large))
         with (
             pytest.raises(InputError, match=r"cannot write .*codes\.npy: File too large"),
-            atomic_write(file) as beside,
+            atomic_write(file) as temporary,
         ):
-            beside.write_bytes(bytes(2000))
+            temporary.write_bytes(bytes(2000))
     assert note_in(folder) == "old"
     assert file.read_text() == "old"
     assert names_in(tmp_path) == ["codes.npy", "m"]
 
 
 @pytest.mark.parametrize("step", range(1, 5))
-def test_a_power_cut_at_any_step_of_the_swap_leaves_a_whole_folder(tmp_path: Path, step: int) -> None:
+def test_a_crash_at_any_step_of_the_swap_leaves_a_complete_folder(tmp_path: Path, step: int) -> None:
     """Kill the process before the given step that touches folders, in a child so that nothing cleans up."""
     folder = tmp_path / "m"
     replace_folder(folder, lambda path: write_model(path, note="old"))
@@ -234,7 +234,7 @@ def _die_before(step: int) -> None:
     io.shutil.rmtree = counted(io.shutil.rmtree)
 
 
-def test_all_files_of_a_folder_have_the_users_usual_mode(tmp_path: Path) -> None:
+def test_all_files_of_a_folder_have_the_default_mode(tmp_path: Path) -> None:
     save_arrays(tmp_path / "a.safetensors", {"a": np.zeros(3, dtype=np.float32)})
-    (tmp_path / "usual").touch()
-    assert (tmp_path / "a.safetensors").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "a.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode

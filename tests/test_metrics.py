@@ -90,7 +90,7 @@ def test_precision_is_the_mean_over_random_orders_of_ties(k: int) -> None:
     )
 
 
-def test_the_formula_counts_closer_hits_and_a_share_of_the_tied_ones() -> None:
+def test_the_formula_counts_closer_hits_and_a_fraction_of_the_tied_ones() -> None:
     # Closer: 3 documents, 2 of them hits. At the cut: 8 documents, 4 of them hits, and 2 places left.
     counts = DistanceCounts(documents=np.array([[1, 2, 8, 9]]), hits=np.array([[1, 1, 4, 0]]))
     assert expected_precision(counts, k=5).tolist() == [(2 + 2 * 4 / 8) / 5]
@@ -111,7 +111,7 @@ def test_a_hit_is_any_shared_label_however_many_are_shared() -> None:
     assert precision_at_k(codes_of(0), [("a", "b", "a")], codes_of(0, 0, 0, 0), labels, k=4) == 0.5
 
 
-def test_queries_without_labels_are_left_out_and_counted() -> None:
+def test_queries_without_labels_are_skipped_and_counted() -> None:
     evaluation = evaluate_codes(codes_of(0, 255), [("a",), ()], codes_of(0, 1, 2), [("a",)] * 3)
     assert (evaluation.queries, evaluation.queries_without_labels) == (1, 1)
     assert evaluation.precision == {1: 1.0, 100: 1.0}
@@ -167,7 +167,7 @@ def test_an_evaluation_can_be_written_as_json() -> None:
     content = json.loads(json.dumps(evaluation.to_json()))
     assert content["precision"] == {"1": 1.0, "100": 0.5}
     assert content["health"]["alive"] is False
-    assert len(content["health"]["ones_share"]) == 8
+    assert len(content["health"]["ones_fraction"]) == 8
 
 
 def test_a_string_is_not_taken_for_a_tuple_of_labels() -> None:
@@ -175,8 +175,8 @@ def test_a_string_is_not_taken_for_a_tuple_of_labels() -> None:
         precision_at_k(codes_of(0), [("sport",)], codes_of(0), ["sport"])
 
 
-def test_codes_and_labels_must_be_equally_many() -> None:
-    with pytest.raises(InputError, match="each query document needs its labels: got 1 codes and 2 labels"):
+def test_codes_and_labels_must_have_equal_lengths() -> None:
+    with pytest.raises(InputError, match="each query document needs labels: got 1 codes and 2 labels"):
         precision_at_k(codes_of(0), [("a",), ("b",)], codes_of(0), [("a",)])
 
 
@@ -190,7 +190,7 @@ def test_an_empty_database_cannot_be_scored() -> None:
         precision_at_k(codes_of(0), [("a",)], np.zeros((0, 1), dtype=np.uint8), [])
 
 
-@pytest.mark.parametrize(("options", "message"), [({"cutoffs": [0]}, "cut-off"), ({"radius": -1}, "radius")])
+@pytest.mark.parametrize(("options", "message"), [({"cutoffs": [0]}, "cutoff"), ({"radius": -1}, "radius")])
 def test_impossible_cutoffs_and_radii_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         evaluate_codes(codes_of(0), [("a",)], codes_of(0), [("a",)], **options)  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ def test_one_code_less_or_one_bit_more_keeps_codes_alive() -> None:
 
 
 def test_health_needs_a_code() -> None:
-    with pytest.raises(InputError, match="no codes to measure"):
+    with pytest.raises(InputError, match="there are no codes"):
         code_health(np.zeros((0, 8), dtype=np.uint8))
 
 

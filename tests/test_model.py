@@ -75,9 +75,7 @@ def refusal(folder: Path) -> str:
     return message
 
 
-def test_a_loaded_model_makes_the_same_codes_and_remembers_its_training(
-    text_model: Model, saved: Path
-) -> None:
+def test_a_loaded_model_gives_the_same_codes_and_training_summary(text_model: Model, saved: Path) -> None:
     again = load(saved)
     np.testing.assert_array_equal(again.encode(TEXTS), text_model.encode(TEXTS))
     np.testing.assert_array_equal(again.values(TEXTS), text_model.values(TEXTS))
@@ -137,12 +135,12 @@ def test_no_documents_make_no_codes(text_model: Model) -> None:
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ("one text", "expected a list of texts, got a single text"),
+        ("one text", "expected a list of texts, got a single string"),
         (["fine", 7], "document 1: expected a text"),
         (np.zeros((2, 3)), "takes texts, got an array of shape"),
     ],
 )
-def test_a_text_model_refuses_what_is_no_list_of_texts(
+def test_a_text_model_refuses_anything_but_a_list_of_texts(
     text_model: Model, documents: object, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -151,7 +149,7 @@ def test_a_text_model_refuses_what_is_no_list_of_texts(
 
 @pytest.mark.parametrize("documents", ["a text", ["a text"], ("a text",)])
 def test_a_matrix_model_refuses_texts(documents: object) -> None:
-    with pytest.raises(InputError, match="takes rows of features, got texts"):
+    with pytest.raises(InputError, match="takes feature rows, got texts"):
         matrix_model().encode(documents)
 
 
@@ -165,12 +163,12 @@ def test_a_vocabulary_of_another_size_is_refused(text_model: Model) -> None:
         Model(encoder_for(5), text_model.features)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     assert refusal(tmp_path / "nowhere").startswith(f"there is no model folder {tmp_path / 'nowhere'}")
 
 
-def test_a_folder_without_a_manifest_is_no_model(tmp_path: Path) -> None:
-    assert "is not a snuh model: it holds no model.json" in refusal(tmp_path)
+def test_a_folder_without_a_manifest_is_not_a_model(tmp_path: Path) -> None:
+    assert "is not a snuh model: it has no model.json" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["encoder.safetensors", "vocabulary.json"])
@@ -180,22 +178,24 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.json", "encoder.safetensors", "vocabulary.json"])
-@pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
-def test_a_truncated_file_is_named(saved: Path, name: str, kept: float) -> None:
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 0.99])
+def test_a_truncated_file_is_named(saved: Path, name: str, fraction: float) -> None:
     content = (saved / name).read_bytes()
-    (saved / name).write_bytes(content[: int(len(content) * kept)])
+    (saved / name).write_bytes(content[: int(len(content) * fraction)])
     assert name in refusal(saved)
 
 
 @pytest.mark.parametrize("name", ["model.json", "encoder.safetensors", "vocabulary.json"])
-def test_a_changed_byte_anywhere_is_found(saved: Path, name: str) -> None:
+def test_a_changed_byte_anywhere_is_detected(saved: Path, name: str) -> None:
     content = (saved / name).read_bytes()
-    for place in np.linspace(0, len(content) - 2, 25).astype(int):
-        (saved / name).write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    for position in np.linspace(0, len(content) - 2, 25).astype(int):
+        (saved / name).write_bytes(
+            content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+        )
         assert name in refusal(saved)
 
 
-def test_a_parameter_changed_by_hand_is_found(saved: Path) -> None:
+def test_a_parameter_changed_by_hand_is_detected(saved: Path) -> None:
     text = (saved / "model.json").read_text()
     (saved / "model.json").write_text(text.replace('"rate": 0.1', '"rate": 0.2'))
     assert "model.json was changed after saving" in refusal(saved)
@@ -213,7 +213,7 @@ def test_a_version_that_never_existed_is_refused(saved: Path, version: object) -
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"format": "other"}', "17"])
-def test_json_of_something_else_is_no_model(saved: Path, content: str) -> None:
+def test_other_json_is_not_a_model(saved: Path, content: str) -> None:
     (saved / "model.json").write_text(content)
     assert "does not describe a snuh model" in refusal(saved)
 
@@ -265,7 +265,7 @@ def _with_fewer_inputs(arrays: dict[str, np.ndarray]) -> None:
         (_with_nan, "encoder.safetensors is unusable: the weights must be finite"),
         (_with_short_threshold, "encoder.safetensors is unusable: an encoder needs one threshold per bit"),
         (_without_bias, "encoder.safetensors is unusable: expected the arrays"),
-        (_with_fewer_bits, "encoder.safetensors makes 8-bit codes, model.json says 16"),
+        (_with_fewer_bits, "encoder.safetensors gives 8-bit codes, model.json says 16"),
         (_with_fewer_inputs, "terms and the encoder"),
     ],
 )
@@ -286,7 +286,7 @@ def test_a_vocabulary_that_cannot_work_is_refused(saved: Path, content: str) -> 
     assert "vocabulary.json is unusable" in refusal(saved)
 
 
-def test_saving_over_a_folder_that_is_no_model_is_refused(text_model: Model, tmp_path: Path) -> None:
+def test_saving_over_a_folder_that_is_not_a_model_is_refused(text_model: Model, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="is not a snuh model"):
         text_model.save(tmp_path)
@@ -315,7 +315,7 @@ def test_a_save_that_stops_midway_leaves_the_old_model(
     assert [entry.name for entry in saved.parent.iterdir()] == ["m"]
 
 
-def test_a_model_that_was_being_replaced_when_the_power_went_is_still_loaded(saved: Path) -> None:
+def test_a_model_is_loaded_after_an_interrupted_replacement(saved: Path) -> None:
     shutil.move(saved, saved.with_name(".m.previous"))  # the state between the two renames
     assert load(saved).method == "toy"
 

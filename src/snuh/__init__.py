@@ -1,4 +1,4 @@
-"""Short binary codes for text documents, learnt from their words and their neighbours."""
+"""Semantic hashing: learn short binary codes for text documents, and search by them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Imported on first use, so that `import snuh` is instant and needs no torch.
-_HOMES = {
+# Imported on first use, so that `import snuh` is fast and does not need torch.
+_MODULES = {
     "Client": "snuh.client",
     "Collection": "snuh.collection",
     "Document": "snuh.corpus",
@@ -45,10 +45,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'snuh' has no attribute {name!r}")
     try:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         from snuh.errors import missing_extra
 

@@ -1,4 +1,4 @@
-"""The demo: codes for the docstrings of the installed Python packages, their quality, and a few searches."""
+"""The demo: train on the docstrings of installed Python packages, evaluate the codes, and search."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ QUERIES = (
     "open a network socket and wait for connections",
     "random forest classifier",
 )
-OWN_NAMES = {MODEL_FOLDER, CORPUS_FILE, COLLECTION_FOLDER}
+DEMO_FILES = {MODEL_FOLDER, CORPUS_FILE, COLLECTION_FOLDER}
 HITS = 5
-QUICK_MAX, QUICK_EPOCHS = 150, 10
+QUICK_DOCUMENTS, QUICK_EPOCHS = 150, 10
 
 
 @dataclass(frozen=True)
 class DemoQuality:
-    """How often a test docstring finds those of its own package, and what random codes would reach."""
+    """Precision of test docstrings against training docstrings of the same package, and the chance level."""
 
     precision: float
     chance: float
@@ -46,7 +46,7 @@ class DemoQuality:
 
 @dataclass(frozen=True)
 class DemoSearch:
-    """A query and what it found; nothing where the model knows none of its words."""
+    """A query and its hits; none if the model knows none of its words."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -54,36 +54,38 @@ class DemoSearch:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo found."""
+    """The quality of the codes and the example searches."""
 
     quality: DemoQuality
     searches: tuple[DemoSearch, ...]
 
 
 def demo_source(*, quick: bool = False) -> DocstringSource:
-    """Return the docstrings of the installed packages; `quick` takes few of each."""
-    return DocstringSource(limit=QUICK_MAX) if quick else DocstringSource()
+    """Return the docstrings of the installed packages; `quick` limits the number per package."""
+    return DocstringSource(limit=QUICK_DOCUMENTS) if quick else DocstringSource()
 
 
 def demo_hasher(*, bits: int = 64, quick: bool = False) -> TextHasher:
-    """Return the default method; `quick` makes few epochs."""
+    """Return a hasher with the default method; `quick` limits the epochs."""
     return TextHasher(bits=bits, parameters={"epochs": QUICK_EPOCHS} if quick else {})
 
 
 def check_folder(folder: Path) -> None:
-    """Raise InputError where `folder` holds anything that is not the demo's."""
+    """Raise InputError if `folder` contains files that are not the demo's."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"cannot write the demo to {folder}: it is a file, choose a folder")
-    foreign = sorted({path.name for path in folder.glob("*")} - OWN_NAMES)
+    foreign = sorted({path.name for path in folder.glob("*")} - DEMO_FILES)
     if foreign:
-        raise InputError(f"{folder} holds {foreign[0]!r}, which is not the demo's: choose another folder")
+        raise InputError(
+            f"{folder} contains {foreign[0]!r}, which is not part of the demo: choose another folder"
+        )
     check_replaceable(folder / MODEL_FOLDER)
     if not is_collection(folder / COLLECTION_FOLDER):
         ensure_absent(folder / COLLECTION_FOLDER)
 
 
 def save_demo(folder: Path, hasher: TextHasher, source: TextSource) -> None:
-    """Write the model, the docstrings as a file that other commands can read, and a collection of them."""
+    """Write the model, the docstrings as JSON lines, and a collection of them."""
     hasher.save(folder / MODEL_FOLDER)
     write_corpus(source, folder / CORPUS_FILE)
     if is_collection(folder / COLLECTION_FOLDER):  # of an earlier demo
@@ -93,7 +95,7 @@ def save_demo(folder: Path, hasher: TextHasher, source: TextSource) -> None:
 
 
 def explore(model: Model, source: TextSource, *, queries: Sequence[str] = QUERIES) -> DemoResult:
-    """Measure the quality of the codes by package, and search."""
+    """Evaluate the codes, with packages as labels, and run the queries."""
     batches = list(encode_source(model, source))
     searches = tuple(_search(model, query, batches) for query in queries)
     return DemoResult(_quality(batches, source.name), searches)
@@ -101,7 +103,7 @@ def explore(model: Model, source: TextSource, *, queries: Sequence[str] = QUERIE
 
 def write_corpus(source: TextSource, path: Path) -> None:
     """Write the documents of a source as JSON lines."""
-    with atomic_write(path) as beside, beside.open("w", encoding="utf-8") as file:
+    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for document in source:
             record = {
                 "id": document.id,
@@ -114,14 +116,14 @@ def write_corpus(source: TextSource, path: Path) -> None:
 
 
 def _quality(batches: Sequence[EncodedBatch], name: str) -> DemoQuality:
-    found = evaluate_splits(batches, name=name, cutoffs=(HEADLINE_CUTOFF,))
+    evaluation = evaluate_splits(batches, name=name, cutoffs=(HEADLINE_CUTOFF,))
     labels = (document.labels for batch in batches for document in batch.documents)
     return DemoQuality(
-        precision=found.precision[HEADLINE_CUTOFF],
-        chance=found.chance,
-        bits=found.health.bits,
-        queries=found.queries,
-        documents=found.health.documents,
+        precision=evaluation.precision[HEADLINE_CUTOFF],
+        chance=evaluation.chance,
+        bits=evaluation.health.bits,
+        queries=evaluation.queries,
+        documents=evaluation.health.documents,
         packages=len({package for names in labels for package in names}),
     )
 

@@ -1,4 +1,4 @@
-"""What every trained method leaves behind: a small feed-forward map and one threshold per bit, in NumPy."""
+"""The result of training any method: a small feed-forward network and one threshold per bit, in NumPy."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from snuh.features.weighting import unit_rows
 
 Activation = Literal["identity", "relu", "tanh", "sigmoid", "cos"]
 Floats: TypeAlias = NDArray[np.float32]
-# A scipy sparse matrix or array, or anything NumPy turns into a 2-D array; scipy has no type stubs.
+# A scipy sparse matrix or array, or a 2-D array-like; scipy has no type stubs.
 Rows: TypeAlias = Any
 
 BLOCK_ROWS = 4096
 
 
 def _sigmoid(x: Floats) -> Floats:
-    # Through tanh: no overflow at either end, and no second branch.
+    # With tanh it cannot overflow.
     half = np.float32(0.5)
     return cast(Floats, half * np.tanh(half * x) + half)
 
@@ -46,19 +46,19 @@ _ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One step `activation(x @ weight + bias)`, with weight (inputs, outputs) and bias (outputs,)."""
+    """A layer `activation(x @ weight + bias)`, with weight (inputs, outputs) and bias (outputs,)."""
 
     weight: Floats
     bias: Floats
     activation: Activation = "identity"
 
     def __post_init__(self) -> None:
-        # Contiguous float32 whatever came in (a torch weight is a transposed view).
+        # A torch weight is a transposed view.
         object.__setattr__(self, "weight", np.ascontiguousarray(self.weight, dtype=np.float32))
         object.__setattr__(self, "bias", np.ascontiguousarray(self.bias, dtype=np.float32))
         if self.weight.ndim != 2 or self.bias.shape != self.weight.shape[1:]:
             raise InputError(
-                "a layer needs weights of shape (inputs, outputs) and as many biases as outputs, "
+                "a layer needs weights of shape (inputs, outputs) and biases of shape (outputs,), "
                 f"got {self.weight.shape} and {self.bias.shape}"
             )
         if self.activation not in _ACTIVATIONS:
@@ -68,8 +68,8 @@ class Layer:
         _check_finite(self.bias, "biases")
 
     @property
-    def ascends(self) -> bool:
-        """Whether a larger input never makes a smaller output, so that one input is where a bit turns."""
+    def is_monotonic(self) -> bool:
+        """Whether the activation is non-decreasing, so that a threshold on its output is one on its input."""
         return self.activation != "cos"
 
     def __call__(self, X: Rows) -> Floats:
@@ -84,7 +84,7 @@ class Encoder:
     layers: tuple[Layer, ...]
     threshold: Floats
     unit_rows: bool = False
-    """Whether rows are scaled to unit length first (TF-IDF rows have it already)."""
+    """Whether to scale rows to unit length first (TF-IDF rows have unit length already)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -94,7 +94,7 @@ class Encoder:
         for before, after in zip(self.layers, self.layers[1:], strict=False):
             if before.weight.shape[1] != after.weight.shape[0]:
                 raise InputError(
-                    f"a layer with {before.weight.shape[1]} outputs cannot feed one with "
+                    f"a layer with {before.weight.shape[1]} outputs cannot precede one with "
                     f"{after.weight.shape[0]} inputs"
                 )
         if self.threshold.shape != self.layers[-1].bias.shape:
@@ -107,12 +107,12 @@ class Encoder:
 
     @property
     def bits(self) -> int:
-        """The length of the codes."""
+        """The code length."""
         return len(self.threshold)
 
     @property
     def inputs(self) -> int:
-        """The number of columns that a row of features must have."""
+        """The number of columns of a feature row."""
         return int(self.layers[0].weight.shape[0])
 
     def values(self, X: Rows) -> Floats:
@@ -126,13 +126,13 @@ class Encoder:
         return np.concatenate(blocks) if blocks else np.zeros((0, self.bits // 8), dtype=np.uint8)
 
     def margins(self, X: Rows) -> NDArray[np.float64]:
-        """Return how far each bit is above (set) or below its threshold before the last activation.
+        """Return each bit's signed distance to its threshold before the last activation (documents, bits).
 
-        Activations flatten out; these (documents, bits) go on telling a sure bit from a surer one. After an
-        activation that goes up and down, a bit is the surer the further its output is from the threshold.
+        It measures confidence without the saturation of the activation. If the activation is not monotonic,
+        the distance is measured after it.
         """
         last = self.layers[-1]
-        if not last.ascends:
+        if not last.is_monotonic:
             return self.values(X).astype(np.float64) - self.threshold
         linear = replace(self, layers=(*self.layers[:-1], replace(last, activation="identity")))
         return linear.values(X) - inverse(last.activation, self.threshold)
@@ -148,26 +148,26 @@ class Encoder:
             yield cast(Floats, values)
 
     def _check_rows(self, X: Rows) -> Rows:
-        """Return CSR or dense float32 rows with the right number of finite columns."""
+        """Return CSR or dense float32 rows after checking their columns and values."""
         is_sparse = hasattr(X, "tocsr")
         rows: Rows = X.tocsr() if is_sparse else np.asarray(X)
         if rows.ndim != 2 or rows.shape[1] != self.inputs:
             raise InputError(
                 f"this encoder takes rows with {self.inputs} columns, got an array of shape {rows.shape}: "
-                "use the features it was trained with"
+                "use the features of its training"
             )
         if rows.dtype.kind not in "fiub":
-            raise InputError(f"rows must hold numbers, got {rows.dtype}")
+            raise InputError(f"rows must be numeric, got {rows.dtype}")
         rows = rows.astype(np.float32, copy=False)
         _check_finite(rows.data if is_sparse else rows, "rows")
         return rows
 
     def meta(self) -> dict[str, Any]:
-        """Describe what `arrays` leaves out, ready for JSON."""
+        """Return the settings that `arrays` does not contain, as a JSON object."""
         return {"activations": [layer.activation for layer in self.layers], "unit_rows": self.unit_rows}
 
     def arrays(self) -> dict[str, Floats]:
-        """Name every array of the encoder, for saving."""
+        """Return all arrays by name, for saving."""
         arrays = {"threshold": self.threshold}
         for number, layer in enumerate(self.layers):
             arrays[f"layer{number}.weight"] = layer.weight
@@ -176,7 +176,7 @@ class Encoder:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Encoder:
-        """Build the encoder that `arrays` and `meta` came from; InputError where they do not fit together."""
+        """Build an encoder from `arrays()` and `meta()`; InputError if they are inconsistent."""
         activations = meta.get("activations")
         if not isinstance(activations, list) or not all(isinstance(name, str) for name in activations):
             raise InputError(f"an encoder's activations must be a list of names, got {activations!r}")
@@ -186,8 +186,8 @@ class Encoder:
         names = [f"layer{number}.{part}" for number in range(len(activations)) for part in ("weight", "bias")]
         expected = {"threshold", *names}
         if set(arrays) != expected:
-            came = ", ".join(sorted(arrays)) or "none"
-            raise InputError(f"expected the arrays {', '.join(sorted(expected))}, got {came}")
+            got = ", ".join(sorted(arrays)) or "none"
+            raise InputError(f"expected the arrays {', '.join(sorted(expected))}, got {got}")
         for name, array in arrays.items():
             if array.dtype != np.float32:
                 raise InputError(f"the array {name} must be float32, got {array.dtype}")
@@ -201,7 +201,7 @@ class Encoder:
 
 
 def inverse(activation: Activation, value: Floats) -> NDArray[np.float64]:
-    """Return the input at which an activation that ascends reaches a value, infinite where it never does."""
+    """Return the input at which a monotonic activation reaches a value, infinite if it never does."""
     v = value.astype(np.float64)
     with np.errstate(divide="ignore"):
         if activation == "sigmoid":

@@ -1,4 +1,4 @@
-"""Codes for the documents of a source, a bounded number at a time."""
+"""Encode the documents of a source in batches of bounded size."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from snuh.corpus.document import FractionCallback
 from snuh.errors import InputError
 from snuh.model import Model
 
-BATCH_CHARACTERS = 8_000_000  # enough for every processor to have a part
+BATCH_CHARACTERS = 8_000_000  # enough to keep all processors busy
 BATCH_DOCUMENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """Documents with their codes, and whether each holds anything that the model knows."""
+    """Documents with their codes, and whether each contains a known word."""
 
     documents: list[Document]
     codes: NDArray[np.uint8]  # (documents, bytes)
     known: NDArray[np.bool_]  # (documents,)
 
     def packed(self) -> list[bytes | None]:
-        """Return each document's code as bytes; None where the model knows nothing of it."""
+        """Return each document's code as bytes; None for documents without known words."""
         pairs = zip(self.codes, self.known, strict=True)
         return [code.tobytes() if known else None for code, known in pairs]
 
@@ -34,7 +34,7 @@ class EncodedBatch:
 def encode_source(
     model: Model, source: TextSource | MatrixSource, *, progress: FractionCallback | None = None
 ) -> Iterator[EncodedBatch]:
-    """Yield the documents in order with their codes; those of a matrix have no text."""
+    """Yield the documents in order with their codes; documents of a matrix have no text."""
     if progress is not None:
         progress(0.0)
     if isinstance(source, MatrixSource):
@@ -42,7 +42,7 @@ def encode_source(
         return
     if model.features is None:
         raise InputError(
-            f"this model takes feature rows, {source.name} holds texts: it was trained on a .mat file"
+            f"this model takes feature rows, {source.name} contains texts: it was trained on a .mat file"
         )
     yield from encode_documents(model, source.documents(progress))
 
@@ -50,7 +50,7 @@ def encode_source(
 def encode_documents(model: Model, documents: Iterable[Document]) -> Iterator[EncodedBatch]:
     """Yield documents in order with their codes."""
     if model.features is None:
-        raise InputError("this model was trained on a matrix of features: it cannot read texts")
+        raise InputError("this model was trained on a feature matrix: it cannot encode texts")
     for batch in document_batches(documents):
         rows = model.features.transform([document.text for document in batch])
         yield EncodedBatch(batch, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
@@ -60,7 +60,9 @@ def _encode_matrix(
     model: Model, source: MatrixSource, progress: FractionCallback | None
 ) -> Iterator[EncodedBatch]:
     if model.features is not None:
-        raise InputError(f"this model takes texts, {source.name} holds feature rows: it was trained on texts")
+        raise InputError(
+            f"this model takes texts, {source.name} contains feature rows: it was trained on texts"
+        )
     if source.features != model.encoder.inputs:
         raise InputError(
             f"this model takes {model.encoder.inputs} features, {source.name} has {source.features}: "
@@ -75,7 +77,7 @@ def _encode_matrix(
 
 
 def document_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield documents in lists of a bounded size."""
+    """Yield documents in lists of bounded size."""
     batch: list[Document] = []
     characters = 0
     for document in documents:

@@ -1,4 +1,4 @@
-"""The errors that a user of snuh can meet, and can do something about."""
+"""Exceptions of snuh, and helpers for their messages."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from collections.abc import Callable, Iterable
 
 
 class SnuhError(Exception):
-    """Base of every error raised on purpose; its text is one line for the user."""
+    """Base class of all errors of snuh; the message is one line."""
 
 
 class InputError(SnuhError, ValueError):
-    """Bad data, source, option or parameter."""
+    """Invalid data, source, option or parameter."""
 
 
 class ModelError(SnuhError):
-    """A model folder that cannot be used: truncated, tampered with, or of a newer format."""
+    """A model folder that cannot be used: damaged, modified, or of a newer format."""
 
 
 class CollectionError(SnuhError):
-    """A collection that cannot be used: damaged, of a newer format, in use, or on a full disk."""
+    """A collection that cannot be used: damaged, locked, of a newer format, or on a full disk."""
 
 
 class UnknownDocumentError(InputError):
-    """An id that no document of the collection has."""
+    """No document of the collection has this id."""
 
 
 class MissingExtraError(SnuhError, ImportError):
-    """An optional dependency that is not installed."""
+    """An optional dependency is not installed."""
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return ' (did you mean "x"?)' for the known name nearest to `name`, or '' if none is near."""
+    """Return ' (did you mean "x"?)' for the known name most similar to `name`, or '' if none is similar."""
     by_folded = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), by_folded, n=1)
     return f' (did you mean "{by_folded[near[0]]}"?)' if near else ""
 
 
 def check_arguments(
-    call: Callable[..., object], given: Iterable[str], *, what: str, but: Iterable[str] = ()
+    call: Callable[..., object], names: Iterable[str], *, what: str, exclude: Iterable[str] = ()
 ) -> None:
-    """Raise InputError, with the nearest name, for the first given name that is no argument of `call`."""
-    known = [name for name in inspect.signature(call).parameters if name not in but]
-    for name in given:
+    """Raise InputError for the first of `names` that is not a parameter of `call`, with a suggestion."""
+    known = [name for name in inspect.signature(call).parameters if name not in exclude]
+    for name in names:
         if name not in known:
             raise InputError(
                 f'{what} has no "{name}"{suggest(name, known)}: expected one of {", ".join(known)}'
@@ -51,7 +51,7 @@ def check_arguments(
 
 
 def missing_extra(error: ModuleNotFoundError) -> ImportError:
-    """Return what to raise for a module that is missing: the extra to install, if it is one of an extra's."""
+    """Return the error to raise for a missing module: it names the extra to install, if there is one."""
     if error.name == "httpx":
         return MissingExtraError('the client needs httpx: pip install "snuh[client]"')
     names = {"torch": "PyTorch", "sklearn": "scikit-learn"}

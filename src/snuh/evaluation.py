@@ -1,4 +1,4 @@
-"""How well the codes of one split find documents of another with the same labels."""
+"""Evaluate codes: the documents of one split are queries against those of another."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def evaluate_splits(
     database_split: str = "train",
     cutoffs: Sequence[int] | None = None,
 ) -> Evaluation:
-    """Let one split of a source search another; documents without a split belong to train.
+    """Evaluate the codes of a source; documents without a split belong to train.
 
-    InputError, with the `name` of the source, where a split is missing or has no labels.
+    InputError, with the `name` of the source, if a split is missing or has no labels.
     """
     _check_splits(query_split, database_split)
     queries, database = _Part(query_split), _Part(database_split)
     for batch in batches:
         splits = np.array([document.split or "train" for document in batch.documents])
         for part in (queries, database):
-            chosen = np.flatnonzero(splits == part.split)
-            part.blocks.append(batch.codes[chosen])
-            part.labels.extend(batch.documents[row].labels for row in chosen)
+            rows = np.flatnonzero(splits == part.split)
+            part.blocks.append(batch.codes[rows])
+            part.labels.extend(batch.documents[row].labels for row in rows)
     for part in (queries, database):
         _check_part(part, name)
     return evaluate_codes(queries.codes(), queries.labels, database.codes(), database.labels, cutoffs=cutoffs)
@@ -54,10 +54,10 @@ def evaluate_splits(
 def _check_splits(query_split: str, database_split: str) -> None:
     for split in (query_split, database_split):
         if split not in SPLITS:
-            raise InputError(f'a split is train, val or test, got "{split}"{suggest(split, SPLITS)}')
+            raise InputError(f'a split must be train, val or test, got "{split}"{suggest(split, SPLITS)}')
     if query_split == database_split:
         raise InputError(
-            f"the split {query_split} cannot search itself, each document would find itself: "
+            f"the queries and the database are both {query_split}, so each document would find itself: "
             "choose two different splits"
         )
 
@@ -65,8 +65,8 @@ def _check_splits(query_split: str, database_split: str) -> None:
 def _check_part(part: _Part, name: str) -> None:
     if not part.labels:
         raise InputError(
-            f'{name} has no documents with the split {part.split}: give some "split": "{part.split}", '
-            "or choose others with --query-split and --database-split"
+            f'{name} has no documents with the split {part.split}: add "split": "{part.split}" to some, '
+            "or choose other splits with --query-split and --database-split"
         )
     if not any(part.labels):
         raise InputError(

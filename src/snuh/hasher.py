@@ -1,4 +1,4 @@
-"""From texts to a model in one step: features, then a method, together as one Model."""
+"""Train a model on texts in one step: TF-IDF features, then a method."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ logger = logging.getLogger(__name__)
 
 
 class TextHasher:
-    """Learns codes for texts: `TextHasher(bits=64).fit(texts).encode(texts)`.
+    """Learns binary codes for texts: `TextHasher(bits=64).fit(texts).encode(texts)`.
 
     Args:
-        method: a name of `snuh methods`.
-        bits: length of the codes, a multiple of 8.
-        seed: of everything random.
-        features: settings of `TfidfFeatures`, such as `{"max_terms": 20_000}`.
-        parameters: settings of the method, such as `{"neighbors": 20}`.
+        method: a method name, as listed by `snuh methods`.
+        bits: code length, a multiple of 8.
+        seed: random seed.
+        features: parameters of `TfidfFeatures`, such as `{"max_terms": 20_000}`.
+        parameters: parameters of the method, such as `{"neighbors": 20}`.
 
     Attributes:
-        model_: the fitted `Model`: features and encoder.
+        model_: the fitted `Model`, with features and encoder.
     """
 
     def __init__(
@@ -58,19 +58,19 @@ class TextHasher:
         self.model_: Model | None = None
 
     def fit(self, texts: Iterable[str], *, on_progress: OnProgress | None = None) -> Self:
-        """Learn from texts, read twice (a list, or anything that can be iterated again)."""
+        """Train on texts; they are read twice, so they must be a list or another re-iterable."""
         if isinstance(texts, str):
-            raise InputError("expected a list of texts, got a single text: put it into a list")
+            raise InputError("expected a list of texts, got a single string: put it into a list")
         if not isinstance(texts, Iterable):
             raise InputError(f"expected a list of texts, got {type(texts).__name__}")
         if isinstance(texts, Iterator):
-            raise InputError("the texts are read twice, so a generator will not do: give a list of texts")
+            raise InputError("the texts are read twice, got a generator: pass a list of texts")
         return self.fit_source(_Texts(texts), on_progress=on_progress)
 
     def fit_source(self, source: TextSource | MatrixSource, *, on_progress: OnProgress | None = None) -> Self:
-        """Learn from the documents of a source whose split is train (or that have none).
+        """Train on the documents of a source whose split is `train` or missing.
 
-        The split `val`, where there is one, is held out to choose the epoch; `test` is never read.
+        The split `val`, if present, is held out to select the epoch; `test` is not used.
         """
         estimator = make(self.method, bits=self.bits, seed=self.seed, parameters=self.parameters)
         estimator.check_parameters()
@@ -84,7 +84,7 @@ class TextHasher:
         versions = training_versions()
         estimator.fit(X, X_val=X_val, on_progress=on_progress)
         self.model_ = Model(
-            # Rows of texts have unit length already.
+            # TF-IDF rows have unit length already.
             encoder=replace(estimator.encoder_, unit_rows=features is None),
             features=features,
             method=self.method,
@@ -104,12 +104,12 @@ class TextHasher:
 
     def _fitted(self) -> Model:
         if self.model_ is None:
-            raise InputError("this hasher has learnt nothing yet: call fit(texts) first")
+            raise InputError("this hasher is not fitted: call fit(texts) first")
         return self.model_
 
 
 class _Texts(TextSource):
-    """Plain texts as a source, numbered from 1."""
+    """Texts as a source; their ids are numbers from 1."""
 
     name = "texts"
 
@@ -126,47 +126,49 @@ class _Texts(TextSource):
 def text_rows(
     source: TextSource, features: TfidfFeatures, on_progress: OnProgress | None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
-    """Read the source twice: once for the vocabulary, once for the rows; raw texts are never kept."""
+    """Return TF-IDF rows for training and validation; the source is read twice, and texts are not stored."""
     words, rows = stage_callback(on_progress, "words"), stage_callback(on_progress, "rows")
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def training_texts() -> Iterator[str]:
         for doc in source.documents(words):
-            found[doc.split or "train"] += 1
+            counts[doc.split or "train"] += 1
             if doc.split in (None, "train"):
                 yield doc.text
-        if found and not found["train"]:
-            splits = ", ".join(f"{count} {split}" for split, count in found.items())
+        if counts and not counts["train"]:
+            splits = ", ".join(f"{count} {split}" for split, count in counts.items())
             raise InputError(
-                f"{source.name} has no documents to learn from: expected the split train, got {splits}"
+                f"{source.name} has no training documents: expected the split train, got {splits}"
             )
 
     features.fit(training_texts())
-    is_held: list[bool] = []
+    val_flags: list[bool] = []
 
     def texts() -> Iterator[str]:
         for doc in source.documents(rows):
             if doc.split != "test":
-                is_held.append(doc.split == "val")
+                val_flags.append(doc.split == "val")
                 yield doc.text
 
     X = features.transform(texts())
-    held = np.array(is_held)
+    is_val = np.array(val_flags)
     empty = int((np.diff(X.indptr) == 0).sum())
     if empty:
-        logger.warning("%d of %d documents have no known word: they all get one code", empty, X.shape[0])
-    return (X[~held], X[held]) if held.any() else (X, None)
+        logger.warning(
+            "%d of %d documents have no known word: all of them get the same code", empty, X.shape[0]
+        )
+    return (X[~is_val], X[is_val]) if is_val.any() else (X, None)
 
 
 def _matrix_rows(source: MatrixSource) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
-    held = source.splits.get("val")
-    return source.splits["train"].X, None if held is None else held.X
+    val = source.splits.get("val")
+    return source.splits["train"].X, None if val is None else val.X
 
 
 def training_versions() -> dict[str, str]:
-    """Return the versions of what a model is trained with."""
+    """Return the versions of Python and the packages used for training."""
     packages = ["numpy", "scipy", "scikit-learn"]
-    if "torch" in sys.modules:  # some methods do without
+    if "torch" in sys.modules:  # not all methods need it
         packages.append("torch")
     versions = {name: version(name) for name in packages}
     return {"snuh": __version__, "python": platform.python_version(), **versions}

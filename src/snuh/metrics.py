@@ -1,10 +1,9 @@
-"""How good codes are: precision by labels, and the health of the bits themselves.
+"""Quality of codes: precision by labels, and statistics of the bits (code health).
 
-Ties. Many documents share a distance, so the top k is not one list. With c documents strictly closer than the
-distance at the cut (a of them relevant) and t documents at that distance (r of them relevant), the expected
-precision over random orders of the ties is (a + (k - c) r / t) / k. It needs no random numbers, and it is
-what this module reports. Where k is larger than the database, the whole database is the answer: k becomes its
-size.
+Ties. Many documents have the same distance, so the top k is not unique. With c documents strictly closer
+than the k-th (a of them relevant) and t documents at its distance (r of them relevant), the expected
+precision over random orders of the ties is (a + (k - c) r / t) / k. This module reports that expectation,
+which is deterministic. If k exceeds the size of the database, it is reduced to that size.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ _BLOCK_ROWS = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class CodeHealth:
-    """What a set of codes looks like without any labels."""
+    """Statistics of a set of codes, which need no labels."""
 
     documents: int
     bits: int
     distinct_codes: int
     largest_bucket_fraction: float
-    """The share of documents that have the most common code."""
+    """The fraction of documents with the most common code."""
     ones_fraction: tuple[float, ...]
-    """For each bit, the share of documents that set it; 0.5 is balanced."""
+    """For each bit, the fraction of documents where it is 1; 0.5 is balanced."""
     constant_bits: int
-    """Bits that are the same in every document."""
+    """The number of bits that are equal in all documents."""
     bit_correlation: float | None
-    """Mean absolute correlation over pairs of bits that vary; None where fewer than two do."""
+    """Mean absolute correlation over pairs of bits that vary; None if fewer than two do."""
 
     @property
     def alive(self) -> bool:
-        """Whether the codes can tell documents apart at all.
+        """Whether the codes distinguish documents at all.
 
-        At least three distinct codes, fewer than half of the bits constant, and no more than half of the
-        documents on one code. Training that collapsed fails one of the three; a weak model passes all.
+        There are at least three distinct codes, fewer than half of the bits are constant, and at most half of
+        the documents share one code. A collapsed training violates one of the three; a weak model does not.
         """
         return (
             self.distinct_codes > 2
@@ -60,25 +59,25 @@ class CodeHealth:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The scores of codes against labels; a hit is any shared label."""
+    """Scores of codes by labels; a document is relevant if it shares a label with the query."""
 
     precision: Mapping[int, float]
-    """Cut-off -> expected precision, the mean over queries."""
+    """Cutoff k -> expected precision@k, the mean over queries."""
     chance: float
-    """The precision of the whole database, which is what random codes reach at any cut-off."""
+    """The expected precision of random codes at any cutoff (chance level)."""
     radius: int
     precision_within_radius: float
-    """Mean over queries; a query with no document within the radius counts as 0."""
+    """Mean over queries; a query without documents within the radius counts as 0."""
     empty_radius_fraction: float
-    """The share of queries with no document within the radius."""
+    """The fraction of queries without documents within the radius."""
     queries: int
     queries_without_labels: int
-    """Left out of every score above."""
+    """Excluded from all scores."""
     health: CodeHealth
-    """Of the database's codes."""
+    """Statistics of the codes of the database."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values for JSON, with the cut-offs as text keys."""
+        """Return a JSON object; the cutoffs become string keys."""
         health = asdict(self.health) | {"alive": self.health.alive}
         precision = {str(cutoff): score for cutoff, score in self.precision.items()}
         return asdict(self) | {"precision": precision, "health": health}
@@ -86,11 +85,11 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class DistanceCounts:
-    """How many documents, and how many hits, lie at each distance from each query: (queries, bits + 1)."""
+    """Numbers of documents and of relevant ones at each distance from each query: (queries, bits + 1)."""
 
     documents: NDArray[np.int64]
     hits: NDArray[np.int64] | NDArray[np.float64]
-    """Whole numbers for labels; sums of any other gain where a caller has one."""
+    """Integers for labels; sums for callers with another gain."""
 
 
 def evaluate_codes(
@@ -102,15 +101,15 @@ def evaluate_codes(
     cutoffs: Sequence[int] | None = None,
     radius: int = RADIUS,
 ) -> Evaluation:
-    """Score how well the codes of a database answer queries.
+    """Score how well codes retrieve relevant documents.
 
-    Without `cutoffs`: those of 1, 10, 50, 100 and 1000 that the database can fill, and 100 always.
+    The default cutoffs are 100 and those of 1, 10, 50 and 1000 that do not exceed the size of the database.
     """
-    chosen = _default_cutoffs(len(codes)) if cutoffs is None else tuple(cutoffs)
+    cutoffs = _default_cutoffs(len(codes)) if cutoffs is None else tuple(cutoffs)
     counts = count_by_distance(query_codes, query_labels, codes, labels)
     within, has_near = _precision_within(counts, radius=radius)
     return Evaluation(
-        precision={k: float(expected_precision(counts, k=k).mean()) for k in chosen},
+        precision={k: float(expected_precision(counts, k=k).mean()) for k in cutoffs},
         chance=float(expected_precision(counts, k=len(codes)).mean()),
         radius=radius,
         precision_within_radius=float(within.mean()),
@@ -132,12 +131,12 @@ def precision_at_k(
 def count_by_distance(
     query_codes: Codes, query_labels: Labels, codes: Codes, labels: Labels
 ) -> DistanceCounts:
-    """Count documents and hits at each distance from each query; queries without labels are left out."""
+    """Count documents and hits at each distance from each query; queries without labels are skipped."""
     query_codes, codes = check_codes(query_codes), check_codes(codes)
     _check_labels(query_labels, query_codes, "query")
     _check_labels(labels, codes, "database")
     if not len(codes):
-        raise InputError("the database is empty: precision needs at least one document to find")
+        raise InputError("the database is empty: precision needs at least one document")
     labelled = np.array([bool(names) for names in query_labels], dtype=bool)
     if not labelled.any():
         raise InputError("no query has labels: precision needs queries with at least one label")
@@ -156,7 +155,7 @@ def count_by_distance(
 def expected_precision(counts: DistanceCounts, *, k: int) -> NDArray[np.float64]:
     """Return each query's expected precision at k over random orders of ties."""
     if k < 1:
-        raise InputError(f"a cut-off must be at least 1, got {k}")
+        raise InputError(f"a cutoff must be at least 1, got {k}")
     query = np.arange(len(counts.documents))
     reached = counts.documents.cumsum(axis=1)
     hits_reached = counts.hits.cumsum(axis=1)
@@ -168,11 +167,11 @@ def expected_precision(counts: DistanceCounts, *, k: int) -> NDArray[np.float64]
 
 
 def code_health(codes: Codes) -> CodeHealth:
-    """Measure distinct codes, balance and correlation of bits."""
+    """Compute statistics of codes: distinct codes, balance and correlation of bits."""
     codes = check_codes(codes)
     documents, bits = len(codes), codes.shape[1] * 8
     if not documents:
-        raise InputError("there are no codes to measure: give at least one document")
+        raise InputError("there are no codes: expected at least one")
     buckets = np.unique(codes.view(f"V{codes.shape[1]}"), return_counts=True)[1]
     both_set = _count_pairs_set(codes)  # (bits, bits); its diagonal counts the ones of each bit
     ones = both_set.diagonal()
@@ -194,10 +193,10 @@ def _default_cutoffs(documents: int) -> tuple[int, ...]:
 def _check_labels(labels: Labels, codes: Codes, what: str) -> None:
     if len(labels) != len(codes):
         raise InputError(
-            f"each {what} document needs its labels: got {len(codes)} codes and {len(labels)} labels"
+            f"each {what} document needs labels: got {len(codes)} codes and {len(labels)} labels"
         )
     if any(isinstance(names, str) for names in labels):
-        # A string is a collection of strings too: its letters would silently become the labels.
+        # A string is a collection of strings too: its characters would silently become labels.
         raise InputError(
             f"each {what} document needs a tuple of labels, got a string: write ('sport',) for one"
         )
@@ -207,15 +206,15 @@ def _label_matrices(query_labels: Labels, labels: Labels) -> tuple[Any, Any]:
     """Return CSR indicators (queries, names) and (documents, names); Any, as scipy has no type stubs."""
     from scipy.sparse import csr_matrix
 
-    # Sorted, so that nothing depends on the hash seed.
+    # Sorted, so that the result does not depend on the hash seed.
     known = sorted({name for names in labels for name in names})
     columns = {name: column for column, name in enumerate(known)}
 
     def indicators(rows: Labels) -> Any:
-        # A label that no document of the database has can never be a hit.
-        found = [sorted({columns[name] for name in names if name in columns}) for names in rows]
-        indptr = np.cumsum([0, *map(len, found)])
-        indices = np.array([column for row in found for column in row], dtype=np.int64)
+        # A label that no document of the database has cannot match.
+        known_columns = [sorted({columns[name] for name in names if name in columns}) for names in rows]
+        indptr = np.cumsum([0, *map(len, known_columns)])
+        indices = np.array([column for row in known_columns for column in row], dtype=np.int64)
         ones = np.ones(len(indices), dtype=np.int32)
         return csr_matrix((ones, indices, indptr), shape=(len(rows), len(columns)))
 
@@ -223,7 +222,7 @@ def _label_matrices(query_labels: Labels, labels: Labels) -> tuple[Any, Any]:
 
 
 def _count_hits(distances: NDArray[np.uint16], shared: Any, *, bits: int) -> NDArray[np.int64]:
-    """Count hits by distance, for `shared`, the sparse (queries, documents) number of shared labels."""
+    """Count hits by distance; `shared` has the sparse (queries, documents) numbers of shared labels."""
     rows = np.repeat(np.arange(len(distances)), np.diff(shared.indptr))
     keys = distances[rows, shared.indices] + rows * (bits + 1)
     return np.bincount(keys, minlength=len(distances) * (bits + 1)).reshape(-1, bits + 1)
@@ -232,7 +231,7 @@ def _count_hits(distances: NDArray[np.uint16], shared: Any, *, bits: int) -> NDA
 def _precision_within(
     counts: DistanceCounts, *, radius: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return each query's precision within the radius (0 where nothing is there) and whether anything is."""
+    """Return each query's precision within the radius (0 if it is empty) and whether it is not empty."""
     if radius < 0:
         raise InputError(f"the radius must be 0 or more, got {radius}")
     near = counts.documents[:, : radius + 1].sum(axis=1)
@@ -241,7 +240,7 @@ def _precision_within(
 
 
 def _count_pairs_set(codes: Codes) -> NDArray[np.float64]:
-    """Count, for each pair of bits, the documents that set both."""
+    """Count, for each pair of bits, the documents where both are 1."""
     bits = codes.shape[1] * 8
     both_set = np.zeros((bits, bits))
     for start in range(0, len(codes), _BLOCK_ROWS):

@@ -1,8 +1,8 @@
-"""A trained model: features and encoder together, saved as a folder, loaded without torch.
+"""A trained model: features and encoder, saved to a folder and loaded without torch.
 
-The folder holds `model.json` (what it is, how it was trained, a checksum of each file and of itself),
-`encoder.safetensors` (the arrays), where the model takes texts `vocabulary.json`, and where its method has a
-decoder `decoder.safetensors`, which is read only when asked for.
+The folder contains `model.json` (description, training summary, checksums of all files and of itself) and
+`encoder.safetensors` (the arrays). A model that takes texts also has `vocabulary.json`; a model whose method
+has a decoder also has `decoder.safetensors`, which is read on demand.
 """
 
 from __future__ import annotations
@@ -27,25 +27,27 @@ from snuh.io import (
     MODEL_FILES,
     MODEL_FORMAT,
     VOCABULARY_FILE,
+    complete_folder,
     dump_json,
     load_arrays,
     read_json,
     replace_folder,
     save_arrays,
     sha256,
-    whole_folder,
     write_json,
 )
 
 FORMAT_VERSION = 1
-BATCH_CHARACTERS = 8_000_000  # enough for every processor to have a part
+BATCH_CHARACTERS = 8_000_000  # enough to keep all processors busy
 
-Embedding: TypeAlias = NDArray[np.float16]  # (inputs, bits): how much likelier a bit makes each input
+Embedding: TypeAlias = NDArray[
+    np.float16
+]  # (inputs, bits): how much a bit raises the log-likelihood of each input
 
 
 @dataclass(eq=False, repr=False)
 class Model:
-    """What turns texts (or, without `features`, precomputed rows) into codes."""
+    """Turns texts (or, without `features`, feature rows) into codes."""
 
     encoder: Encoder
     features: TfidfFeatures | None = None
@@ -53,7 +55,7 @@ class Model:
     parameters: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
     decoder: NDArray[np.floating[Any]] | Callable[[], Embedding] | None = None
-    """What the method explained words with, or what reads it; ask `word_embedding` for it."""
+    """The decoder's word embedding, or a function that reads it; use `word_embedding()`."""
 
     def __post_init__(self) -> None:
         if self.decoder is not None and not callable(self.decoder):
@@ -74,7 +76,7 @@ class Model:
         return self.encoder.bits
 
     def encode(self, documents: Iterable[str] | Rows) -> NDArray[np.uint8]:
-        """Return packed codes (documents, bits / 8); texts may come from a generator, read in batches."""
+        """Return packed codes (documents, bits / 8); texts may be a generator, which is read in batches."""
         codes = [self.encoder.encode(rows) for rows in self._rows(documents)]
         return np.concatenate([np.zeros((0, self.bits // 8), dtype=np.uint8), *codes])
 
@@ -84,23 +86,23 @@ class Model:
         return np.concatenate([np.zeros((0, self.bits), dtype=np.float32), *values])
 
     def word_embedding(self) -> Embedding | None:
-        """Return the decoder's array (inputs, bits), read at the first call; None where there is none."""
+        """Return the decoder's array (inputs, bits), read on first use; None if there is none."""
         if callable(self.decoder):
             self.decoder = self.decoder()
         return self.decoder
 
     def save(self, folder: Path | str) -> None:
-        """Write the model folder; an older model there is replaced once the new one is complete."""
+        """Write the model folder; an existing model is replaced once the new one is complete."""
         replace_folder(folder, self._write)
 
     def _rows(self, documents: Iterable[str] | Rows) -> Iterator[Rows]:
         if self.features is None:
             if _looks_like_texts(documents):
-                raise InputError("this model takes rows of features, got texts: it was trained on a matrix")
+                raise InputError("this model takes feature rows, got texts: it was trained on a matrix")
             yield documents
             return
         if isinstance(documents, str):
-            raise InputError("expected a list of texts, got a single text: put it into a list")
+            raise InputError("expected a list of texts, got a single string: put it into a list")
         shape = getattr(documents, "shape", (0,))
         if len(shape) != 1:
             raise InputError(f"this model takes texts, got an array of shape {shape}")
@@ -128,10 +130,10 @@ class Model:
 
 
 def load(folder: Path | str) -> Model:
-    """Load a model folder; ModelError where it is missing, damaged, changed by hand, or too new."""
-    path = whole_folder(folder)
+    """Load a model folder; ModelError if it is missing, damaged, modified, or of a newer format."""
+    path = complete_folder(folder)
     if not path.is_dir():
-        raise ModelError(f'there is no model folder {folder}: make one with "snuh fit"')
+        raise ModelError(f'there is no model folder {folder}: train one with "snuh fit"')
     try:
         manifest = _read_manifest(path)
         _check_files(path, manifest["files"])
@@ -147,11 +149,11 @@ def load(folder: Path | str) -> Model:
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    """Return model.json once its format, version, checksum and types are right."""
+    """Return the content of model.json after checking its format, version, checksum and types."""
     path = folder / MANIFEST_FILE
     if not path.is_file():
         raise ModelError(
-            f'{folder} is not a snuh model: it holds no {MANIFEST_FILE}; make one with "snuh fit"'
+            f'{folder} is not a snuh model: it has no {MANIFEST_FILE}; train one with "snuh fit"'
         )
     manifest = read_json(path)
     if not isinstance(manifest, dict) or manifest.get("format") != MODEL_FORMAT:
@@ -162,21 +164,21 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path} has format version {version!r}, this snuh reads {FORMAT_VERSION}: {advice}")
     if manifest.pop("sha256", None) != _manifest_sha256(manifest):
         raise InputError(f"{path} was changed after saving (its checksum differs)")
-    kinds = {"method": str, "bits": int, "encoder": dict, "parameters": dict, "training": dict, "files": dict}
-    for name, kind in kinds.items():
-        if not isinstance(manifest.get(name), kind):
+    types = {"method": str, "bits": int, "encoder": dict, "parameters": dict, "training": dict, "files": dict}
+    for name, expected_type in types.items():
+        if not isinstance(manifest.get(name), expected_type):
             raise InputError(f"{path} lacks a valid {name!r}")
     return manifest
 
 
 def _check_files(folder: Path, files: Mapping[str, Any]) -> None:
-    """Compare the listed files with what is there; only the names that this module writes are ever opened."""
+    """Compare the listed files with those on disk; only names that this module writes are opened."""
     if not {ENCODER_FILE} <= set(files) <= MODEL_FILES - {MANIFEST_FILE}:
         raise InputError(
             f"{folder / MANIFEST_FILE} lists the wrong files: {', '.join(sorted(files)) or 'none'}"
         )
     for name, expected in files.items():
-        # The decoder is not needed to encode: its content is checked when it is read.
+        # The decoder is not needed to encode: its checksum is verified when it is read.
         _check_file(folder / name, expected, content=name != DECODER_FILE)
 
 
@@ -186,7 +188,7 @@ def _check_file(path: Path, expected: Any, *, content: bool) -> None:
     size = path.stat().st_size
     if not isinstance(expected, dict) or size != expected.get("bytes"):
         wanted = expected.get("bytes") if isinstance(expected, dict) else None
-        raise InputError(f"{path} should have {wanted} bytes and has {size}")
+        raise InputError(f"{path} should have {wanted} bytes, but has {size}")
     if content and sha256(path) != expected.get("sha256"):
         raise InputError(f"{path} was changed after saving (its checksum differs)")
 
@@ -198,14 +200,14 @@ def _load_encoder(path: Path, manifest: Mapping[str, Any]) -> Encoder:
     except InputError as error:
         raise InputError(f"{path} is unusable: {error}") from error
     if encoder.bits != manifest["bits"]:
-        raise InputError(f"{path} makes {encoder.bits}-bit codes, {MANIFEST_FILE} says {manifest['bits']}")
+        raise InputError(f"{path} gives {encoder.bits}-bit codes, {MANIFEST_FILE} says {manifest['bits']}")
     return encoder
 
 
 def _decoder_reader(
     folder: Path, files: Mapping[str, Any], encoder: Encoder
 ) -> Callable[[], Embedding] | None:
-    """Return what reads the decoder, ModelError where it is not as it was saved; None if there is none."""
+    """Return a function that reads the decoder (ModelError if it is damaged), or None if there is none."""
     if DECODER_FILE not in files:
         return None
 
@@ -215,8 +217,8 @@ def _decoder_reader(
             _check_file(path, files[DECODER_FILE], content=True)
             arrays = load_arrays(path)
             if set(arrays) != {"embedding"}:
-                came = ", ".join(sorted(arrays)) or "none"
-                raise InputError(f"{path} is unusable: expected the array embedding, got {came}")
+                got = ", ".join(sorted(arrays)) or "none"
+                raise InputError(f"{path} is unusable: expected the array embedding, got {got}")
             return _check_embedding(arrays["embedding"], encoder)
         except InputError as error:
             raise _unusable(folder, error) from error
@@ -225,7 +227,7 @@ def _decoder_reader(
 
 
 def _check_embedding(embedding: NDArray[Any], encoder: Encoder) -> Embedding:
-    """Return it as float16, enough to rank words by and half as big."""
+    """Return the embedding as float16, which is precise enough to rank words."""
     array = np.asarray(embedding)
     expected = (encoder.inputs, encoder.bits)
     if array.shape != expected or array.dtype.kind != "f":
@@ -233,13 +235,13 @@ def _check_embedding(embedding: NDArray[Any], encoder: Encoder) -> Embedding:
             f"a decoder must be floats of shape {expected}, got {array.dtype} of shape {array.shape}"
         )
     if np.isnan(array).any():
-        raise InputError("a decoder must hold numbers, got NaN")
+        raise InputError("a decoder must contain numbers, got NaN")
     largest = np.finfo(np.float16).max
     return np.asarray(np.clip(array, -largest, largest), dtype=np.float16)
 
 
 def _unusable(folder: Path, error: InputError) -> ModelError:
-    return ModelError(f"{error}; restore {folder} from a copy, or train again")
+    return ModelError(f"{error}; restore {folder} from a backup, or train again")
 
 
 def _load_features(path: Path) -> TfidfFeatures:

@@ -1,4 +1,4 @@
-"""What a long fit tells its caller while it runs: one callback, one small report."""
+"""Progress reports of a fit, passed to a callback."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ Stage = Literal["words", "rows", "similarity", "graph", "trees", "training"]
 
 @dataclass(frozen=True)
 class EpochReport:
-    """One finished epoch: the loss by its named parts (means per document) and the held-out score."""
+    """A finished epoch: the loss by named parts (means per document) and the held-out score."""
 
     epoch: int
     parts: Mapping[str, float]
     score: float
     best_score: float
     alive: bool
-    seconds: float  # of training, without the score
+    seconds: float  # of training, excluding the evaluation
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a stage of the fit has come; `epoch` comes with the end of each epoch."""
+    """The fraction `done` of a stage of the fit; `epoch` is set at the end of each epoch."""
 
     stage: Stage
     done: float
@@ -34,7 +34,7 @@ OnProgress = Callable[[Progress], None]
 
 
 def stage_callback(on_progress: OnProgress | None, stage: Stage) -> Callable[[float], None] | None:
-    """Turn the fit's callback into a plain callback of one stage that takes the share done."""
+    """Return a callback for one stage, which takes the fraction done."""
     if on_progress is None:
         return None
     return lambda done: on_progress(Progress(stage, done))

@@ -1,4 +1,4 @@
-"""The nearest documents of a source to one query, in one pass and little memory."""
+"""Search a source for the documents nearest to one query, in a single pass."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from snuh.encoding import EncodedBatch
 from snuh.errors import InputError
 from snuh.index import nearest
 from snuh.model import Model
+from snuh.text import shorten
 
 
 class UnknownWordsError(InputError):
-    """A query without any word that the model knows."""
+    """A query that contains no word of the model's vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,13 @@ class Hit:
 
     distance: int
     document: Document
-    score: float | None = None  # what the hits were ordered by where it is not the distance; more is better
+    score: float | None = None  # set if hits were reranked: higher is better
 
 
 def encode_query(model: Model, text: str) -> NDArray[np.uint8]:
-    """Return the code of a query (1, bytes); UnknownWordsError where the model knows none of its words."""
+    """Return the code of a query (1, bytes); UnknownWordsError if the model knows none of its words."""
     if model.features is None:
-        raise InputError("this model was trained on a matrix of features: it cannot read a text")
+        raise InputError("this model was trained on a feature matrix: it cannot encode text")
     row = model.features.transform([text])
     if not row.nnz:
         raise unknown_words(text)
@@ -39,32 +40,26 @@ def encode_query(model: Model, text: str) -> NDArray[np.uint8]:
 
 
 def unknown_words(text: str) -> UnknownWordsError:
-    """Return what to raise for a text of which the model knows no word."""
+    """Return the error to raise for a query without known words."""
     if not text.strip():
-        return UnknownWordsError("the query is empty: expected some words to look for")
+        return UnknownWordsError("the query is empty: expected at least one word")
+    query = shorten(" ".join(text.split()))
     return UnknownWordsError(
-        f"the model knows no word of the query {_shortened(text)!r}: "
-        "use words that the documents it learnt from have in common"
+        f"the model knows no word of the query {query!r}: use words that occur in its training documents"
     )
 
 
 def nearest_hits(query: NDArray[np.uint8], batches: Iterable[EncodedBatch], *, k: int) -> list[Hit]:
-    """Return the k nearest documents, by (distance, order); those without a known word are left out."""
+    """Return the k nearest documents, ordered by (distance, position); skip documents without known words."""
     best: list[Hit] = []
     for batch in batches:
-        found = _hits_of_batch(query, batch, k)
-        # The sort is stable, and what came first in the source comes first here.
-        best = sorted([*best, *found], key=lambda hit: hit.distance)[:k]
+        # The sort is stable, so ties keep the order of the source.
+        best = sorted([*best, *_batch_hits(query, batch, k)], key=lambda hit: hit.distance)[:k]
     return best
 
 
-def _hits_of_batch(query: NDArray[np.uint8], batch: EncodedBatch, k: int) -> list[Hit]:
+def _batch_hits(query: NDArray[np.uint8], batch: EncodedBatch, k: int) -> list[Hit]:
     known = np.flatnonzero(batch.known)
-    found = nearest(query, batch.codes[known], k=k)
-    pairs = zip(known[found.rows[0]], found.distances[0], strict=True)
+    neighbors = nearest(query, batch.codes[known], k=k)
+    pairs = zip(known[neighbors.rows[0]], neighbors.distances[0], strict=True)
     return [Hit(int(distance), batch.documents[row]) for row, distance in pairs]
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:57]}..."

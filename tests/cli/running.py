@@ -63,8 +63,8 @@ def run_without(package: str, *arguments: object, **variables: str) -> subproces
 
 def environment() -> dict[str, str]:
     """Return the variables for a real process, small and without the caller's terminal."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    return kept | {"PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
+    variables = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return variables | {"PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
 
 
 def run_process(*arguments: object, stdin: str = "") -> Ran:

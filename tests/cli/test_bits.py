@@ -23,12 +23,12 @@ def test_bits_shows_a_row_for_each_bit(fitted: Path) -> None:
     assert "word" in ran.stdout and ";" in ran.stdout
 
 
-def test_bits_tells_machines_the_same(fitted: Path) -> None:
+def test_bits_prints_the_same_as_json(fitted: Path) -> None:
     ran = run("bits", fitted, "--words", 6, "--json")
-    told = json.loads(ran.stdout)
-    assert (told["method"], told["bits"], len(told["meanings"])) == ("snuh-plus", 32, 32)
+    output = json.loads(ran.stdout)
+    assert (output["method"], output["bits"], len(output["meanings"])) == ("snuh-plus", 32, 32)
     terms = set(snuh.load(fitted).features.terms)  # type: ignore[union-attr]
-    for number, meaning in enumerate(told["meanings"]):
+    for number, meaning in enumerate(output["meanings"]):
         assert meaning["bit"] == number
         assert 0 <= meaning["balance"] <= 1
         assert meaning["uses_decoder"] is True
@@ -38,11 +38,11 @@ def test_bits_tells_machines_the_same(fitted: Path) -> None:
             assert set(words) <= terms
 
 
-def test_bits_shows_one_bit_alone(fitted: Path) -> None:
-    told = json.loads(run("bits", fitted, "--bit", 7, "--json").stdout)
-    assert [meaning["bit"] for meaning in told["meanings"]] == [7]
+def test_bits_shows_a_single_bit(fitted: Path) -> None:
+    output = json.loads(run("bits", fitted, "--bit", 7, "--json").stdout)
+    assert [meaning["bit"] for meaning in output["meanings"]] == [7]
     everything = json.loads(run("bits", fitted, "--json").stdout)
-    assert told["meanings"][0] == everything["meanings"][7]
+    assert output["meanings"][0] == everything["meanings"][7]
 
 
 def test_a_model_without_a_decoder_is_shown_with_a_warning(model: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_model_without_a_decoder_is_shown_with_a_warning(model: Path) -> None:
     assert "word" in ran.stdout
 
 
-def test_a_tampered_decoder_is_the_users_to_fix(model: Path) -> None:
+def test_a_modified_decoder_is_a_user_error(model: Path) -> None:
     path = model / "decoder.safetensors"
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -66,7 +66,7 @@ def test_a_tampered_decoder_is_the_users_to_fix(model: Path) -> None:
     assert len(ran.complaints) == 1 and "decoder.safetensors was changed after saving" in ran.complaints[0]
 
 
-def test_numbers_that_cannot_be_are_refused(fitted: Path) -> None:
+def test_numbers_out_of_range_are_refused(fitted: Path) -> None:
     for arguments, complaint in (
         (("--bit", 32), "--bit must be from 0 to 31, got 32"),
         (("--bit", -1), "--bit must be from 0 to 31, got -1"),

@@ -32,22 +32,22 @@ REQUESTS: dict[str, tuple[tuple[object, ...], str]] = {
         ("search", "t1word1", "--rerank", "cosin"),
         r'rerank must be one of asymmetric, cosine, got "cosin" \(did you mean "cosine"\?\)',
     ),
-    "empty query": (("search", ""), r"the query is empty: expected some words to look for"),
+    "empty query": (("search", ""), r"the query is empty: expected at least one word"),
     "no known word": (("search", "unheard nonsense"), r"knows no word of the query 'unheard nonsense'"),
     "two kinds of query": (("search", "t1word1", "--queries", "q.jsonl"), r"expected a text .*got both"),
-    "no query": (("search",), r"expected a text to look for, or --queries FILE, got neither"),
-    "another model": (("search", "t1word1", "--model", "m"), r"has a model of its own: leave --model out"),
+    "no query": (("search",), r"expected a text to search for, or --queries FILE, got neither"),
+    "another model": (("search", "t1word1", "--model", "m"), r"has its own model: omit --model"),
     "nothing to delete": (("delete",), r"expected either ids or --where FILTER, got neither"),
     "ids and filter": (("delete", "doc-1", "--where", "year = 1"), r"either ids or --where FILTER, got both"),
     "its own fields": (
         ("dedup", "--text-field", "body"),
-        r"is a collection, which knows its own fields: leave --text-field out",
+        r"is a collection, which has its own fields: omit --text-field",
     ),
 }
 
 
 @pytest.mark.parametrize("case", REQUESTS)
-def test_a_request_that_cannot_be_met_is_refused(case: str, shared_collection: Path) -> None:
+def test_an_invalid_request_is_refused(case: str, shared_collection: Path) -> None:
     (command, *arguments), expected = REQUESTS[case]
     assert_refused(run_process(command, shared_collection, *arguments), expected)
     with snuh.Collection(shared_collection) as opened:
@@ -71,7 +71,7 @@ def test_an_unknown_collection_is_refused(command: str, fitted: Path, tmp_path: 
         assert_refused(run_process("search", tmp_path / "absent", "x"), r"there is no collection")
 
 
-def test_a_malformed_filter_is_shown_with_a_caret_below_the_place(shared_collection: Path) -> None:
+def test_a_malformed_filter_is_shown_with_a_caret_below_the_error(shared_collection: Path) -> None:
     ran = run_process("search", shared_collection, "t1word1", "--where", 'city = "Zürich" and year >> 3')
     assert (ran.code, ran.stdout) == (2, "")
     assert ran.stderr.splitlines() == [
@@ -82,12 +82,12 @@ def test_a_malformed_filter_is_shown_with_a_caret_below_the_place(shared_collect
     assert run("delete", shared_collection, "--where", "year").stderr.splitlines()[-1] == "      ^"
 
 
-def test_k_above_the_number_of_documents_brings_all(shared_collection: Path) -> None:
+def test_k_above_the_number_of_documents_returns_all(shared_collection: Path) -> None:
     ran = run_process("search", shared_collection, "t1word1", "-k", 1000, "--json")
     assert len(json.loads(ran.stdout)["hits"]) == 120
 
 
-def test_bytes_that_are_no_text_are_refused(shared_collection: Path) -> None:
+def test_bytes_that_are_not_utf8_are_refused(shared_collection: Path) -> None:
     for command in ("search", "similar", "delete"):
         done = subprocess.run(
             [sys.executable, "-m", "snuh.cli", command, str(shared_collection), b"\xff"],
@@ -103,7 +103,7 @@ def test_a_source_is_searched_only_with_a_model(world: Path, fitted: Path) -> No
     assert_refused(run("search", world, "t1word1"), r"is not a collection: .*or name a model with --model")
     for option in (("--where", "a = 1"), ("--rerank", "cosine"), ("--radius", 3), ("--explain",)):
         ran = run("search", world, "t1word1", "--model", fitted, *option)
-        assert_refused(ran, rf"{option[0]} needs a collection: make one with")
+        assert_refused(ran, rf"{option[0]} needs a collection: create one with")
 
 
 def test_a_text_above_the_limit_is_refused(collection: Path, fitted: Path, tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_a_text_above_the_limit_is_refused(collection: Path, fitted: Path, tmp_p
 
 CREATE: dict[str, tuple[tuple[str, ...], str]] = {
     "neither": ((), r"needs --from SOURCE, or --model MODEL, or both"),
-    "model and bits": (("--model", "{model}", "--bits", "64"), r"--bits is for learning a model"),
-    "model and seed": (("--model", "{model}", "--seed", "0"), r"--seed is for learning a model"),
+    "model and bits": (("--model", "{model}", "--bits", "64"), r"--bits is an option for training"),
+    "model and seed": (("--model", "{model}", "--seed", "0"), r"--seed is an option for training"),
     "bits": (("--from", "{world}", "--bits", "20"), r"bits must be a multiple of 8"),
     "method": (("--from", "{world}", "--method", "nuh"), r'unknown method "nuh"'),
     "no such source": (("--from", "absent.jsonl"), r"absent\.jsonl: no such file"),
@@ -130,33 +130,35 @@ CREATE: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", CREATE)
-def test_create_refuses_before_anything_is_made(case: str, world: Path, fitted: Path, tmp_path: Path) -> None:
+def test_create_checks_its_options_before_creating_anything(
+    case: str, world: Path, fitted: Path, tmp_path: Path
+) -> None:
     options, expected = CREATE[case]
     filled = [option.format(world=world, model=fitted) for option in options]
     assert_refused(run("create", tmp_path / "c", *filled), expected)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_create_refuses_a_place_that_is_taken(collection: Path, fitted: Path, tmp_path: Path) -> None:
+def test_create_refuses_an_existing_path(collection: Path, fitted: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.txt").write_text("miau")
-    for place, expected in (
+    for path, expected in (
         (collection, r"is a collection already: add to it with"),
         (tmp_path / "photos", r"exists and is not empty"),
-        (fitted / "inner", r"is a model, which nothing else may be in"),
-        (collection / "inner", r"is a collection, which nothing else may be in"),
+        (fitted / "inner", r"is a model and must not contain other files"),
+        (collection / "inner", r"is a collection and must not contain other files"),
     ):
-        assert_refused(run("create", place, "--model", fitted), expected)
+        assert_refused(run("create", path, "--model", fitted), expected)
 
 
-def test_a_bad_line_in_the_middle_says_what_was_added(fitted: Path, tmp_path: Path) -> None:
+def test_an_invalid_line_keeps_the_documents_added_before(fitted: Path, tmp_path: Path) -> None:
     lines = [json.dumps(record) for record in planted_topics(docs=5)] + ["[]"]
     (tmp_path / "d.jsonl").write_text("\n".join(lines))
     ran = run("create", tmp_path / "c", "--model", fitted, "--from", tmp_path / "d.jsonl")
-    assert_refused(ran, r'd\.jsonl line 6: expected a JSON object.*is made: .*go on with "snuh add"')
+    assert_refused(ran, r'd\.jsonl line 6: expected a JSON object.*was created: .*then use "snuh add"')
 
 
-def test_a_matrix_is_no_source_of_texts(collection: Path, tmp_path: Path) -> None:
+def test_a_matrix_is_refused_as_a_source_of_texts(collection: Path, tmp_path: Path) -> None:
     import numpy as np
     from scipy import sparse
     from scipy.io import savemat
@@ -165,28 +167,28 @@ def test_a_matrix_is_no_source_of_texts(collection: Path, tmp_path: Path) -> Non
     for key in ("train", "cv", "test"):
         arrays |= {key: sparse.csr_matrix(np.eye(5)), f"gnd_{key}": np.eye(5)}
     savemat(tmp_path / "rows.mat", arrays)
-    assert_refused(run("add", collection, tmp_path / "rows.mat"), r"rows\.mat holds feature rows")
+    assert_refused(run("add", collection, tmp_path / "rows.mat"), r"rows\.mat contains feature rows")
 
 
-def test_a_model_is_kept_where_another_took_the_place_while_it_was_learnt(
+def test_the_model_is_saved_if_the_collection_was_created_by_another_process_during_training(
     world: Path, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn = training.learn
+    train = training.train
 
-    def while_another_creates(*given: Any, save: Callable[[], None]) -> snuh.Model:
+    def train_while_another_creates(*args: Any, save: Callable[[], None]) -> snuh.Model:
         def save_late() -> None:
             snuh.Collection.create(tmp_path / "c", snuh.load(fitted)).close()
             save()
 
-        return learn(*given, save=save_late)
+        return train(*args, save=save_late)
 
-    monkeypatch.setattr(training, "learn", while_another_creates)
+    monkeypatch.setattr(training, "train", train_while_another_creates)
     ran = run("create", tmp_path / "c", "--from", world, "--method", "itq", "--bits", 16)
-    assert_refused(ran, r"is a collection already.*the model that was learnt is kept: use --model \S+")
-    kept = Path(ran.stderr.split("--model ")[1].strip())
+    assert_refused(ran, r"is a collection already.*the trained model was saved: use --model \S+")
+    rescued = Path(ran.stderr.split("--model ")[1].strip())
     try:
-        assert snuh.load(kept).method == "itq"
+        assert snuh.load(rescued).method == "itq"
     finally:
-        shutil.rmtree(kept.parent)
+        shutil.rmtree(rescued.parent)
     with snuh.Collection(tmp_path / "c") as other:
         assert other.model.bits == 32

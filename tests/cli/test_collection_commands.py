@@ -25,7 +25,7 @@ QUERY = " ".join(topic_words(2)[:6])
 ODD_IDS = ["👩‍👩‍👧 family", "שלום עולם", " two  spaces ", "\"'`$(x)", "line\nbreak", "-7", "--help", "日本"]
 
 
-def told(command: str, *arguments: object, stdin: str | None = None) -> Any:
+def run_json(command: str, *arguments: object, stdin: str | None = None) -> Any:
     """Run a command with --json and return what it prints."""
     ran = run(command, "--json", *arguments, stdin=stdin)
     assert ran.code == 0, ran.stderr
@@ -39,15 +39,15 @@ def ids(answer: Any) -> list[str]:
 # create
 
 
-def test_create_learns_and_takes_all_documents_whatever_their_split(world: Path, tmp_path: Path) -> None:
+def test_create_trains_and_adds_documents_of_every_split(world: Path, tmp_path: Path) -> None:
     options = ("--bits", 16, "--method", "snuh", "--seed", 3, "--set", "epochs=2")
-    made = told("create", tmp_path / "c", "--from", world, *options)
+    made = run_json("create", tmp_path / "c", "--from", world, *options)
     assert (made["inserted"], made["bits"], made["method"]) == (300, 16, "snuh")
     assert (made["fit"]["documents"], made["fit"]["seed"], made["fit"]["epochs"]) == (244, 3, 2)
-    assert len(ids(told("search", tmp_path / "c", QUERY, "-k", 300))) == 300
+    assert len(ids(run_json("search", tmp_path / "c", QUERY, "-k", 300))) == 300
 
 
-def test_create_says_what_to_type_next(fitted: Path, tmp_path: Path) -> None:
+def test_create_prints_the_next_steps(fitted: Path, tmp_path: Path) -> None:
     folder = tmp_path / "my tickets"
     ran = run("create", folder, "--model", fitted)
     assert ran.code == 0
@@ -59,7 +59,9 @@ def test_create_says_what_to_type_next(fitted: Path, tmp_path: Path) -> None:
     assert f"snuh search {tmp_path / 'full'} " in ran.stdout
 
 
-def test_ctrl_c_during_the_fit_keeps_the_best_model_and_fills(world: Path, tmp_path: Path) -> None:
+def test_ctrl_c_during_the_fit_keeps_the_best_model_and_adds_the_documents(
+    world: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "c"
     arguments = ("create", folder, "--from", world, "--bits", 16, *ENDLESS)
     with start(*arguments) as process:
@@ -67,14 +69,14 @@ def test_ctrl_c_during_the_fit_keeps_the_best_model_and_fills(world: Path, tmp_p
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
-    assert "interrupted: the best model so far is kept" in stderr
+    assert "interrupted: kept the best model so far" in stderr
     assert "300 documents, 16-bit codes" in stdout
     with snuh.Collection(folder) as opened:
         assert len(opened) == 300
         assert opened.model.training["stopped"] == "interrupted"
 
 
-def test_only_a_collection_that_learns_imports_torch(fitted: Path, world: Path, tmp_path: Path) -> None:
+def test_only_training_a_collection_imports_torch(fitted: Path, world: Path, tmp_path: Path) -> None:
     folder = tmp_path / "c"
     assert run("create", folder, "--model", fitted, "--from", world).code == 0
     commands: list[tuple[object, ...]] = [
@@ -94,7 +96,7 @@ def test_only_a_collection_that_learns_imports_torch(fitted: Path, world: Path, 
 # add and delete
 
 
-def test_add_tells_what_was_new_replaced_and_unknown(collection: Path) -> None:
+def test_add_counts_inserted_replaced_and_unknown_documents(collection: Path) -> None:
     records = [
         {"id": "doc-3", "text": QUERY},
         {"id": "new", "text": QUERY},
@@ -111,38 +113,43 @@ def test_add_tells_what_was_new_replaced_and_unknown(collection: Path) -> None:
         "without_known_words": 1,
         "documents": 122,
     }
-    assert ran.stderr.startswith("snuh: warning: 1 of 3 documents have no word that the model knows")
-    found = ids(told("search", collection, QUERY, "-k", 200))
+    assert ran.stderr.startswith("snuh: warning: 1 of 3 documents have no known word")
+    found = ids(run_json("search", collection, QUERY, "-k", 200))
     assert len(found) == 121 and "strange" not in found
-    assert found.index("doc-3") < found.index("new")  # equal codes: the replaced one kept its place
+    assert found.index("doc-3") < found.index("new")  # equal codes: the replaced one keeps its position
     assert "inserted" in run("add", collection, "-", stdin=lines).stdout
 
 
 def test_add_reads_other_fields_and_other_collections(collection: Path, fitted: Path, tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "d.jsonl", [{"key": "k1", "body": QUERY, "text": "beside"}])
-    assert told("add", collection, source, "--text-field", "body", "--id-field", "key")["inserted"] == 1
+    assert run_json("add", collection, source, "--text-field", "body", "--id-field", "key")["inserted"] == 1
     run("create", tmp_path / "other", "--model", fitted)
-    assert told("add", tmp_path / "other", collection)["inserted"] == 121
+    assert run_json("add", tmp_path / "other", collection)["inserted"] == 121
     with snuh.Collection(tmp_path / "other") as opened, snuh.Collection(collection) as first:
         assert list(opened.documents()) == list(first.documents())
 
 
 def test_delete_by_ids_and_by_filter(collection: Path) -> None:
-    assert told("delete", collection, "doc-1", "doc-2", "doc-1")["deleted"] == 2
-    assert told("delete", collection, "--where", 'city = "Bern" and origin.desk in (0, 1)')["deleted"] == 20
+    assert run_json("delete", collection, "doc-1", "doc-2", "doc-1")["deleted"] == 2
+    assert (
+        run_json("delete", collection, "--where", 'city = "Bern" and origin.desk in (0, 1)')["deleted"] == 20
+    )
     ran = run("delete", collection, "--where", "year < 2000")
-    assert (ran.code, ran.stdout.split()) == (0, ["deleted", "0", "documents", "left", "98", "documents"])
+    assert (ran.code, ran.stdout.split()) == (
+        0,
+        ["deleted", "0", "documents", "remaining", "98", "documents"],
+    )
 
 
 def test_any_text_can_be_an_id(collection: Path, tmp_path: Path) -> None:
     records = [{"id": name, "text": QUERY} for name in ODD_IDS]
-    assert told("add", collection, write_jsonl(tmp_path / "d.jsonl", records))["inserted"] == len(ODD_IDS)
-    found = told("search", collection, QUERY, "-k", 128)
+    assert run_json("add", collection, write_jsonl(tmp_path / "d.jsonl", records))["inserted"] == len(ODD_IDS)
+    found = run_json("search", collection, QUERY, "-k", 128)
     assert [name for name in ids(found) if name in ODD_IDS] == ODD_IDS
     table = run_process("search", collection, QUERY, "-k", 128).stdout
     assert "👩‍👩‍👧 family" in table and "line\N{REPLACEMENT CHARACTER}break" in table
     for name in ODD_IDS:
-        assert len(ids(told("similar", collection, "-k", 200, "--", name))) == 127
+        assert len(ids(run_json("similar", collection, "-k", 200, "--", name))) == 127
     ran = run_process("delete", collection, "--", *ODD_IDS)
     assert ran.stdout.split()[1] == str(len(ODD_IDS))
 
@@ -151,7 +158,7 @@ def test_any_text_can_be_an_id(collection: Path, tmp_path: Path) -> None:
 
 
 def test_search_finds_the_topic_and_orders_by_distance(shared_collection: Path) -> None:
-    found = told("search", shared_collection, QUERY, "-k", 5)
+    found = run_json("search", shared_collection, QUERY, "-k", 5)
     assert (found["query"], found["bits"]) == (QUERY, 32)
     assert [hit["labels"] for hit in found["hits"]] == [["topic2"]] * 5
     distances = [hit["distance"] for hit in found["hits"]]
@@ -161,29 +168,31 @@ def test_search_finds_the_topic_and_orders_by_distance(shared_collection: Path) 
     assert ids(found) == [word for word in table.split() if word.startswith("doc-")]
 
 
-def test_search_keeps_to_filter_and_radius(shared_collection: Path) -> None:
-    found = told("search", shared_collection, QUERY, "-k", 200, "--where", 'year >= 2020 and city = "שלום"')
+def test_search_respects_filter_and_radius(shared_collection: Path) -> None:
+    found = run_json(
+        "search", shared_collection, QUERY, "-k", 200, "--where", 'year >= 2020 and city = "שלום"'
+    )
     assert len(found["hits"]) == 20
     assert all(hit["metadata"]["year"] >= 2020 for hit in found["hits"])
-    near = told("search", shared_collection, QUERY, "-k", 200, "--radius", 6)
-    everything = told("search", shared_collection, QUERY, "-k", 200)
+    near = run_json("search", shared_collection, QUERY, "-k", 200, "--radius", 6)
+    everything = run_json("search", shared_collection, QUERY, "-k", 200)
     assert 0 < len(near["hits"]) < 120 == len(everything["hits"])
     assert ids(near) == [hit["id"] for hit in everything["hits"] if hit["distance"] <= 6]
 
 
 @pytest.mark.parametrize("by", ["asymmetric", "cosine"])
-def test_reranked_hits_come_by_score(by: str, shared_collection: Path) -> None:
-    found = told("search", shared_collection, QUERY, "--rerank", by)
+def test_reranked_hits_are_ordered_by_score(by: str, shared_collection: Path) -> None:
+    found = run_json("search", shared_collection, QUERY, "--rerank", by)
     scores = [hit["score"] for hit in found["hits"]]
     assert scores == sorted(scores, reverse=True)
     assert "score" in run("search", shared_collection, QUERY, "--rerank", by).stdout
 
 
-def test_explain_marks_the_words_and_tells_machines_their_shares(
+def test_explain_highlights_words_and_outputs_their_contributions_as_json(
     shared_collection: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = told("search", shared_collection, QUERY, "-k", 2, "--explain")
-    assert {share["word"] for share in found["hits"][0]["query_words"]} == set(QUERY.split())
+    found = run_json("search", shared_collection, QUERY, "-k", 2, "--explain")
+    assert {word["word"] for word in found["hits"][0]["query_words"]} == set(QUERY.split())
     assert set(found["hits"][0]["words"][0]) == {"word", "agreeing", "differing"}
     plain = run("search", shared_collection, QUERY, "-k", 2, "--explain").stdout
     assert plain.startswith("query  ") and "*t2word" in plain and "\x1b[" not in plain
@@ -192,28 +201,28 @@ def test_explain_marks_the_words_and_tells_machines_their_shares(
     assert "\x1b[1;32mt2word" in colourful and "*t2word" not in colourful
 
 
-def test_similar_takes_the_same_options_and_leaves_itself_out(shared_collection: Path) -> None:
+def test_similar_takes_the_same_options_and_excludes_the_document(shared_collection: Path) -> None:
     options = ("-k", 120, "--where", "year >= 2020", "--rerank", "cosine", "--explain")
-    found = told("similar", shared_collection, "doc-5", *options)
+    found = run_json("similar", shared_collection, "doc-5", *options)
     assert (found["id"], len(found["hits"])) == ("doc-5", 59)
     assert "doc-5" not in ids(found)
     assert found["hits"][0]["labels"] == ["topic1"]
     assert "query_words" in found["hits"][0]
 
 
-def test_many_queries_give_a_line_of_json_each(shared_collection: Path, tmp_path: Path) -> None:
+def test_queries_output_one_line_of_json_each(shared_collection: Path, tmp_path: Path) -> None:
     queries = [{"id": "a", "text": QUERY}, {"id": "ü", "text": "unheard"}, {"id": "c", "text": "t1word1"}]
     source = write_jsonl(tmp_path / "q.jsonl", queries)
     ran = run_process("search", shared_collection, "--queries", source, "-k", 3)
     answers = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [(answer["query"], len(answer["hits"])) for answer in answers] == [("a", 3), ("ü", 0), ("c", 3)]
-    assert answers[0]["hits"] == told("search", shared_collection, QUERY, "-k", 3)["hits"]
-    assert ran.stderr == ("snuh: warning: the model knows no word of these queries, which found nothing: ü\n")
+    assert answers[0]["hits"] == run_json("search", shared_collection, QUERY, "-k", 3)["hits"]
+    assert ran.stderr == ("snuh: warning: no hits for queries without known words: ü\n")
     piped = run("search", shared_collection, "--queries", "-", "-k", 1, stdin=f"{QUERY}\nt1word1\n").stdout
     assert [json.loads(line)["query"] for line in piped.splitlines()] == ["1", "2"]
 
 
-def test_answers_go_to_stdout_also_while_bars_are_shown(shared_collection: Path, world: Path) -> None:
+def test_results_go_to_stdout_while_progress_bars_are_shown(shared_collection: Path, world: Path) -> None:
     reader, terminal = pty.openpty()
     done = subprocess.run(
         [sys.executable, "-m", "snuh.cli", "search", shared_collection, "--queries", world, "-k", "1"],
@@ -233,7 +242,7 @@ def test_queries_are_searched_in_batches(
     shared_collection: Path, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run("search", shared_collection, "--queries", world, "-k", 2).stdout
-    monkeypatch.setattr("snuh.cli.render.QUERIES_AT_ONCE", 7)
+    monkeypatch.setattr("snuh.cli.render.MAX_QUERIES_PER_BATCH", 7)
     assert run("search", shared_collection, "--queries", world, "-k", 2).stdout == whole
     assert len(whole.splitlines()) == 300
 
@@ -241,8 +250,8 @@ def test_queries_are_searched_in_batches(
 # info and rehash
 
 
-def test_info_tells_what_there_is(shared_collection: Path) -> None:
-    found = told("info", shared_collection)
+def test_info_describes_the_collection(shared_collection: Path) -> None:
+    found = run_json("info", shared_collection)
     assert (found["documents"], found["searchable"], found["scanned_bytes_per_document"]) == (120, 120, 4)
     assert found["fields"] == ["city", "note", "origin", "year"]
     assert (found["model"]["method"], found["model"]["bits"]) == ("snuh-plus", 32)
@@ -251,14 +260,14 @@ def test_info_tells_what_there_is(shared_collection: Path) -> None:
     assert found["health"]["documents"] == 120
     text = run_process("info", shared_collection).stdout
     for expected in (
-        "120, of which searches can find 120",
-        "4 scanned by a search",
+        "120, 120 of them searchable",
+        "4 read by a search",
         found["model"]["fingerprint"],
     ):
         assert expected in text
 
 
-def test_info_says_in_plain_words_what_is_bad(collection: Path, tmp_path: Path) -> None:
+def test_info_reports_problems_of_the_codes(collection: Path, tmp_path: Path) -> None:
     unknown = [{"id": f"u{number}", "text": "unheard"} for number in range(60)]
     same = [{"id": f"s{number}", "text": QUERY} for number in range(60)]
     run("add", collection, write_jsonl(tmp_path / "d.jsonl", [*unknown, *same]))
@@ -279,19 +288,19 @@ def test_info_says_in_plain_words_what_is_bad(collection: Path, tmp_path: Path) 
 
 def test_an_empty_collection_has_an_info_and_no_hits(fitted: Path, tmp_path: Path) -> None:
     run("create", tmp_path / "c", "--model", fitted)
-    assert told("info", tmp_path / "c")["health"] is None
+    assert run_json("info", tmp_path / "c")["health"] is None
     assert run("info", tmp_path / "c").code == 0
-    assert told("search", tmp_path / "c", QUERY)["hits"] == []
+    assert run_json("search", tmp_path / "c", QUERY)["hits"] == []
 
 
 def test_rehash_changes_the_codes_and_keeps_the_documents(
     collection: Path, world: Path, tmp_path: Path
 ) -> None:
     assert run("fit", collection, "--out", tmp_path / "m", "--bits", 16, "--set", "epochs=1").code == 0
-    done = told("rehash", collection, "--model", tmp_path / "m")
+    done = run_json("rehash", collection, "--model", tmp_path / "m")
     assert (done["bits_before"], done["bits"], done["documents"]) == (32, 16, 120)
-    assert told("search", collection, QUERY)["bits"] == 16
-    assert told("info", collection)["model"]["source"] == "tickets"
+    assert run_json("search", collection, QUERY)["bits"] == 16
+    assert run_json("info", collection)["model"]["source"] == "tickets"
     assert (
         "16 bits of snuh-plus (before: 16 bits)"
         in run("rehash", collection, "--model", tmp_path / "m").stdout
@@ -301,9 +310,9 @@ def test_rehash_changes_the_codes_and_keeps_the_documents(
 def test_a_collection_is_a_source_for_every_command(
     shared_collection: Path, fitted: Path, tmp_path: Path
 ) -> None:
-    encoded = told("encode", fitted, shared_collection, "--out", tmp_path / "codes.npy")
+    encoded = run_json("encode", fitted, shared_collection, "--out", tmp_path / "codes.npy")
     assert encoded["documents"] == 120
-    assert told("evaluate", fitted, shared_collection)["source"] == "shared"
+    assert run_json("evaluate", fitted, shared_collection)["source"] == "shared"
 
 
 def test_the_limit_of_the_command_line_is_that_of_the_library() -> None:

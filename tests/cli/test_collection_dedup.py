@@ -11,7 +11,7 @@ import pytest
 
 import snuh
 from tests.cli.running import Ran, run, run_process
-from tests.cli.test_collection_commands import told
+from tests.cli.test_collection_commands import run_json
 from tests.worlds import planted_topics, write_jsonl
 
 
@@ -52,40 +52,40 @@ COPIES = {
 
 
 @pytest.mark.parametrize("name", ["d.csv", "d.jsonl"])
-def test_copies_are_found_and_nothing_is_deleted(name: str, copies: Path, tmp_path: Path) -> None:
+def test_duplicates_are_found_and_nothing_is_deleted(name: str, copies: Path, tmp_path: Path) -> None:
     ran = run_process("dedup", copies, "--threshold", 0.99, "--out", tmp_path / name)
     assert (ran.code, ran.stderr) == (0, "")
     assert "4 (3.2%), in 2 clusters" in ran.stdout
     assert "doc-1" in ran.stdout and "copy-1, copy-2, copy-3" in ran.stdout
     assert actions(tmp_path / name) == COPIES
-    assert told("info", copies)["documents"] == 124
+    assert run_json("info", copies)["documents"] == 124
 
 
-def test_drop_deletes_what_repeats(copies: Path) -> None:
-    found = told("dedup", copies, "--threshold", 0.99, "--keep", "longest", "--drop")
+def test_drop_deletes_the_duplicates(copies: Path) -> None:
+    found = run_json("dedup", copies, "--threshold", 0.99, "--keep", "longest", "--drop")
     assert (found["deleted"], found["duplicates"], found["left"]) == (4, 4, 120)
     with snuh.Collection(copies) as opened:
         assert "copy-2" in opened and "doc-1" not in opened
-    again = told("dedup", copies, "--threshold", 0.99)
+    again = run_json("dedup", copies, "--threshold", 0.99)
     assert (again["duplicates"], again["clusters"], again["biggest"]) == (0, 0, [])
 
 
 def test_groups_targets_and_overlap(copies: Path, tmp_path: Path) -> None:
     options = ("--threshold", 0.99, "--out", tmp_path / "d.csv")
-    told("dedup", copies, *options, "--group-by", "year")
+    run_json("dedup", copies, *options, "--group-by", "year")
     assert actions(tmp_path / "d.csv") == {"doc-1": "keep", "copy-1": "drop", "copy-2": "drop"}
-    assert told("dedup", copies, *options, "--target", 122)["left"] == 122
-    assert told("dedup", copies, *options, "--measure", "overlap", "--radius", 0)["duplicates"] == 4
+    assert run_json("dedup", copies, *options, "--target", 122)["left"] == 122
+    assert run_json("dedup", copies, *options, "--measure", "overlap", "--radius", 0)["duplicates"] == 4
 
 
-def test_a_source_needs_a_model_or_learns_one(fitted: Path, tmp_path: Path) -> None:
+def test_a_source_needs_a_model_or_trains_one(fitted: Path, tmp_path: Path) -> None:
     records = planted_topics(docs=60)
     source = write_jsonl(tmp_path / "d.jsonl", [*records, {"id": "copy", "text": records[7]["text"]}])
-    found = told("dedup", source, "--model", fitted, "--threshold", 0.99)
+    found = run_json("dedup", source, "--model", fitted, "--threshold", 0.99)
     assert [one["id"] for one in found["biggest"][0]] == ["doc-7", "copy"]
     ran = run("dedup", source, "--threshold", 0.99, "--json")
     assert json.loads(ran.stdout)["duplicates"] == 1
-    assert ran.stderr.startswith("snuh: no --model: learning 64-bit codes first\n")
+    assert ran.stderr.startswith("snuh: no --model given: training a 64-bit model first\n")
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_a_source_needs_a_model_or_learns_one(fitted: Path, tmp_path: Path) -> N
         (("--measure", "cosin"), "cosin"),
         (("--threshold", "1.5"), "threshold"),
         (("--radius", "-1"), "radius"),
-        (("--out", "d.txt"), "d.txt: duplicates are written to files ending in .jsonl or .csv"),
+        (("--out", "d.txt"), "d.txt: duplicates are written to files ending in .jsonl, .csv"),
     ],
 )
 def test_bad_options_delete_nothing(options: tuple[str, ...], expected: str, copies: Path) -> None:
     assert_refused(run("dedup", copies, "--drop", *options), expected)
-    assert told("info", copies)["documents"] == 124
+    assert run_json("info", copies)["documents"] == 124
 
 
 def test_the_report_never_replaces_its_source(fitted: Path, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_report_never_replaces_its_source(fitted: Path, tmp_path: Path) -> N
     (tmp_path / "link.jsonl").symlink_to(source)
     for out in (source, tmp_path / "link.jsonl"):
         ran = run("dedup", source, "--model", fitted, "--out", out)
-        assert (ran.code, "it is the source, which would be lost" in ran.stderr) == (2, True)
+        assert (ran.code, "it is the source, which would be overwritten" in ran.stderr) == (2, True)
     assert source.read_bytes() == before
 
 

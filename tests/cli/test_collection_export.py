@@ -58,7 +58,7 @@ def odd_documents() -> list[Document]:
 
 
 @pytest.mark.parametrize("name", ["all.jsonl", "all.jsonl.gz"])
-def test_json_lines_come_back_as_they_were(name: str, collection: Path, fitted: Path, tmp_path: Path) -> None:
+def test_json_lines_round_trip(name: str, collection: Path, fitted: Path, tmp_path: Path) -> None:
     nested = {"deep": [{"a": [1, 2.5, None, True]}, "ü"], "label": "no label", "big": 2**70, "": "unnamed"}
     put(collection, Document("nested", "t1word1", (), None, nested), *odd_documents())
     export(collection, tmp_path / name)
@@ -66,7 +66,7 @@ def test_json_lines_come_back_as_they_were(name: str, collection: Path, fitted: 
 
 
 @pytest.mark.parametrize("name", ["all.csv", "all.parquet"])
-def test_a_table_of_plain_metadata_comes_back_as_it_was(name: str, fitted: Path, tmp_path: Path) -> None:
+def test_a_table_of_scalar_metadata_round_trips(name: str, fitted: Path, tmp_path: Path) -> None:
     run("create", tmp_path / "odd", "--model", fitted)
     put(tmp_path / "odd", *odd_documents())
     export(tmp_path / "odd", tmp_path / name)
@@ -101,7 +101,7 @@ def test_parquet_keeps_numbers_and_writes_the_rest_as_json(
     assert (back["mixed"].metadata["id64"], back["more"].metadata["city"]) == (2**60, "7")
 
 
-def test_a_model_can_be_fitted_on_what_was_exported(shared_collection: Path, tmp_path: Path) -> None:
+def test_a_model_can_be_fitted_on_an_export(shared_collection: Path, tmp_path: Path) -> None:
     export(shared_collection, tmp_path / "all.csv")
     ran = run(
         "fit", tmp_path / "all.csv", "--out", tmp_path / "m", "--bits", 16, "--set", "epochs=1", "--json"
@@ -129,28 +129,32 @@ def test_a_document_without_known_words_has_no_code(collection: Path, tmp_path: 
     assert (last["id"], last["code"]) == ("strange", None)
 
 
-def test_metadata_called_text_needs_another_name_for_the_text(
+def test_a_metadata_field_called_text_requires_another_text_field(
     collection: Path, fitted: Path, tmp_path: Path
 ) -> None:
     put(collection, Document("two texts", "t1word1", metadata={"text": "the other"}))
     before = contents(tmp_path)
     ran = run("export", collection, "--out", tmp_path / "all.jsonl")
     assert ran.code == 2
-    assert '"two texts" has metadata called "text": choose another name' in ran.complaints[0]
+    assert '"two texts" has a metadata field "text": choose another name' in ran.complaints[0]
     assert contents(tmp_path) == before
     export(collection, tmp_path / "all.jsonl", "--text-field", "body")
     back = refilled(tmp_path / "all.jsonl", fitted, tmp_path / "back", "--text-field", "body")
     assert back == documents(collection)
 
 
-def test_what_cannot_be_written_is_refused_and_the_old_file_stays(collection: Path, tmp_path: Path) -> None:
+def test_a_refused_export_keeps_the_old_file(collection: Path, tmp_path: Path) -> None:
     put(collection, Document("l", "t1word1", ("a;b",)))
     (tmp_path / "all.csv").write_text("from before")
     for out, options, expected in (
-        ("all.csv", (), 'the label "a;b" has a sign in it that separates labels: write .jsonl or .parquet'),
+        (
+            "all.csv",
+            (),
+            'the label "a;b" contains ; or |, which separate labels in .csv: write .jsonl or .parquet',
+        ),
         ("all.cvs", (), '.jsonl, .jsonl.gz, .csv, .parquet (did you mean ".csv"?)'),
         ("all.csv", ("--where", "yeer = 3"), 'no document has a field "yeer" (did you mean "year"?)'),
-        ("tickets/all.csv", (), "is a collection, which nothing else may be in: choose another place"),
+        ("tickets/all.csv", (), "is a collection and must not contain other files: choose another path"),
     ):
         ran = run("export", collection, "--out", tmp_path / out, *options)
         assert ran.code == 2 and expected in ran.complaints[0], ran

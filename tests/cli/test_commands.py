@@ -23,16 +23,16 @@ from tests.worlds import planted_topics, topic_words, write_jsonl
 QUICK = ("--set", "epochs=2", "--bits", "16")
 
 
-def test_fit_writes_a_model_and_tells_about_it(world: Path, tmp_path: Path) -> None:
+def test_fit_writes_a_model_and_prints_a_summary(world: Path, tmp_path: Path) -> None:
     ran = run("fit", world, "--out", tmp_path / "new" / "model", *QUICK)
     assert ran.code == 0
-    for expected in ("snuh-plus, 16 bits, seed 0", "244 for training", "2 (all of them)", "alive"):
+    for expected in ("snuh-plus, 16 bits, seed 0", "244 for training", "2 (all epochs)", "alive"):
         assert expected in ran.stdout
     assert "epoch 1/2 · loss " in ran.stderr and "· score 0." in ran.stderr
     assert snuh.load(tmp_path / "new" / "model").bits == 16
 
 
-def test_fit_says_in_json_what_it_did(world: Path, tmp_path: Path) -> None:
+def test_fit_prints_its_summary_as_json(world: Path, tmp_path: Path) -> None:
     options = ("--method", "snuh", "--seed", 3, "--set", "neighbors=5", "--set", "features.max_terms=150")
     ran = run("fit", world, "--out", tmp_path / "model", *QUICK, *options, "--json")
     summary = json.loads(ran.stdout)
@@ -77,9 +77,7 @@ def test_dead_codes_are_reported_in_one_line(world: Path, tmp_path: Path) -> Non
     assert warned[0].startswith("snuh: warning: the codes are dead")
 
 
-def test_encode_writes_the_same_codes_to_every_kind_of_file(
-    fitted: Path, world: Path, tmp_path: Path
-) -> None:
+def test_encode_writes_the_same_codes_to_every_format(fitted: Path, world: Path, tmp_path: Path) -> None:
     records = [json.loads(line) for line in world.read_text().splitlines()]
     ids = [record["id"] for record in records]
     codes = snuh.load(fitted).encode([record["text"] for record in records])
@@ -175,7 +173,7 @@ def test_search_finds_the_topic_of_the_query(fitted: Path, world: Path) -> None:
     assert "topic2" in table
 
 
-def test_search_orders_ties_by_place_and_leaves_out_unknown_documents(
+def test_search_orders_ties_by_position_and_skips_documents_without_known_words(
     fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Two documents a batch: ties must keep their order across batches.
@@ -277,7 +275,7 @@ def test_a_matrix_is_fitted_evaluated_and_encoded(tmp_path: Path) -> None:
     assert np.load(tmp_path / "codes.npy").shape == (100, 2)
     assert json.loads((tmp_path / "codes.ids.json").read_text())[:2] == ["train-1", "train-2"]
     ran = run("search", tmp_path / "rows.mat", "words", "--model", tmp_path / "m")
-    assert ran.code == 2 and "it cannot read a text" in ran.stderr
+    assert ran.code == 2 and "it cannot encode text" in ran.stderr
 
 
 def test_a_matrix_without_a_validation_part_is_fitted_and_encoded(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def write(folder: Path, content: Any) -> Path:
     return path
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_a_config_round_trips(tmp_path: Path) -> None:
     config = Config("snuh", 24, 7, {"tau": 0.3, "sampler": "star"}, {"max_terms": 50})
     write_config(tmp_path / "settings.json", config, origin={"command": "snuh tune"})
     assert read_config(tmp_path / "settings.json") == config
@@ -42,7 +42,7 @@ def test_fit_takes_settings_from_a_file(world: Path, tmp_path: Path) -> None:
     assert model.features is not None and len(model.features.terms) == 50
 
 
-def test_options_come_before_the_file(tmp_path: Path) -> None:
+def test_options_take_precedence_over_the_file(tmp_path: Path) -> None:
     content = {"bits": 24, "seed": 7, "parameters": {"tau": 0.3, "alpha": 0.5}, "features": {"min_docs": 3}}
     hasher = make_hasher(
         "snuh-plus",
@@ -56,9 +56,9 @@ def test_options_come_before_the_file(tmp_path: Path) -> None:
     assert hasher.features == {"min_docs": 3, "max_terms": 9}
 
 
-def test_another_method_takes_no_parameters_of_the_file(tmp_path: Path) -> None:
+def test_parameters_of_another_method_are_refused(tmp_path: Path) -> None:
     given = read_config(write(tmp_path, {"method": "snuh", "parameters": {"tau": 0.3}}))
-    with pytest.raises(InputError, match="has parameters of snuh, --method says vdsh: leave out"):
+    with pytest.raises(InputError, match="has parameters of snuh, --method is vdsh: omit"):
         make_hasher("vdsh", config=given)
     assert make_hasher("vdsh", config=Config("snuh", 24)).bits == 24
 
@@ -69,10 +69,10 @@ def test_another_method_takes_no_parameters_of_the_file(tmp_path: Path) -> None:
         ("{", "is not valid JSON"),
         ([1], "expected a JSON object with settings, got list"),
         ({"format": "snuh-model"}, 'expected the format "snuh-settings"'),
-        ({"version": 2}, "is of version 2, this snuh reads 1"),
+        ({"version": 2}, "has version 2, this snuh reads 1"),
         ({"paramters": {}}, 'unknown key "paramters" (did you mean "parameters"?)'),
-        ({"bits": "16"}, "bits must be a whole number, got '16'"),
-        ({"bits": True}, "bits must be a whole number, got True"),
+        ({"bits": "16"}, "bits must be an integer, got '16'"),
+        ({"bits": True}, "bits must be an integer, got True"),
         ({"bits": 20}, "multiple of 8"),
         ({"parameters": [1]}, "parameters must be an object"),
         ({"method": "snuhh"}, 'unknown method "snuhh" (did you mean "snuh"?)'),
@@ -80,14 +80,16 @@ def test_another_method_takes_no_parameters_of_the_file(tmp_path: Path) -> None:
         ({"features": {"max_term": 1}}, 'has no "max_term" (did you mean "max_terms"?)'),
     ],
 )
-def test_a_bad_file_is_one_clear_line(content: Any, complaint: str, world: Path, tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_in_one_line(
+    content: Any, complaint: str, world: Path, tmp_path: Path
+) -> None:
     ran = run("fit", world, "--out", tmp_path / "model", "--config", write(tmp_path, content))
     assert (ran.code, len(ran.complaints)) == (2, 1)
     assert complaint in ran.stderr
     assert not (tmp_path / "model").exists()
 
 
-def test_a_file_that_is_not_there_is_one_clear_line(world: Path, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_one_line(world: Path, tmp_path: Path) -> None:
     ran = run("fit", world, "--out", tmp_path / "model", "--config", tmp_path / "absent.json")
     assert (ran.code, len(ran.complaints)) == (2, 1)
     assert "cannot read" in ran.stderr

@@ -35,7 +35,7 @@ def test_an_epoch_of_dead_codes_says_so() -> None:
     assert "codes not alive yet" in describe_epoch(dead, 2)
 
 
-def test_logs_get_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_get_a_line_every_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
     clock = Clock()
@@ -50,9 +50,9 @@ def test_logs_get_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     lines(Progress("training", 0.1, REPORT))
     lines(Progress("training", 0.12))
     assert stderr.getvalue().splitlines() == [
-        "Learning the vocabulary: 40%",
-        "Learning the vocabulary: 80%",
-        "Learning the vocabulary: done in 24.0 s",
+        "Building the vocabulary: 40%",
+        "Building the vocabulary: 80%",
+        "Building the vocabulary: done in 24.0 s",
         describe_epoch(REPORT, 20),
     ]
 
@@ -96,6 +96,6 @@ def test_a_terminal_gets_bars_and_a_pipe_the_result(world: Path, tmp_path: Path)
     os.close(master)
     text = shown.decode()
     assert process.returncode == 0, text
-    for expected in ("Learning the vocabulary", "Finding neighbours", "Training", "100%", "epoch 2/2 · loss"):
+    for expected in ("Building the vocabulary", "Finding neighbours", "Training", "100%", "epoch 2/2 · loss"):
         assert expected in text
     assert stdout.startswith(b"{") and b"\x1b" not in stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import snuh
-from snuh.cli.training import learn
+from snuh.cli.training import train
 from snuh.corpus import MatrixSource, TextSource
 from snuh.hasher import TextHasher
 from snuh.progress import OnProgress
@@ -86,7 +86,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(world: Path, tmp_path: Path) -> None
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
-    assert "snuh: interrupted: the best model so far is kept" in stderr
+    assert "snuh: interrupted: kept the best model so far" in stderr
     assert "Traceback" not in stderr
     assert "(interrupted)" in stdout
     model = snuh.load(tmp_path / "model")
@@ -95,7 +95,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(world: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("seconds", [0.005, 0.02])
-def test_a_second_ctrl_c_does_not_cost_the_model(seconds: float, world: Path, tmp_path: Path) -> None:
+def test_a_second_ctrl_c_does_not_lose_the_model(seconds: float, world: Path, tmp_path: Path) -> None:
     with start_fit(world, tmp_path / "model", *ENDLESS) as process:
         wait_for_epoch(3, process)
         process.send_signal(signal.SIGINT)
@@ -103,7 +103,7 @@ def test_a_second_ctrl_c_does_not_cost_the_model(seconds: float, world: Path, tm
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
-    assert "snuh: interrupted: the best model so far is kept" in stderr
+    assert "snuh: interrupted: kept the best model so far" in stderr
     assert snuh.load(tmp_path / "model").training["stopped"] == "interrupted"
 
 
@@ -122,18 +122,18 @@ class InterruptedAtTheEnd(TextHasher):
         super().save(folder)
 
 
-def test_ctrl_c_after_the_last_epoch_does_not_cost_the_model(world: Path, tmp_path: Path) -> None:
+def test_ctrl_c_after_the_last_epoch_does_not_lose_the_model(world: Path, tmp_path: Path) -> None:
     hasher = InterruptedAtTheEnd(bits=16, parameters={"epochs": 1})
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        learn(hasher, snuh.open_source(world), save=lambda: hasher.save(tmp_path / "model"))
+        train(hasher, snuh.open_source(world), save=lambda: hasher.save(tmp_path / "model"))
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # the command is on its way out
     finally:
         signal.signal(signal.SIGINT, before)
     assert snuh.load(tmp_path / "model").training["stopped"] == "epochs"
 
 
-def test_ctrl_c_before_anything_was_learnt_writes_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_before_the_first_epoch_writes_nothing(tmp_path: Path) -> None:
     with start_fit("-", tmp_path / "model") as process:
         assert process.stdin is not None
         # More than a pipe holds: once it is written, the process is reading, and waits for an end.
@@ -144,11 +144,11 @@ def test_ctrl_c_before_anything_was_learnt_writes_nothing(tmp_path: Path) -> Non
         stdout, stderr = process.communicate()
     assert process.returncode == 130, stderr
     assert stdout == ""
-    assert stderr == "snuh: interrupted before the first epoch was done: nothing is written\n"
+    assert stderr == "snuh: interrupted before the end of the first epoch: nothing was written\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_goes_away_is_no_error(fitted: Path, world: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(fitted: Path, world: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     commands: list[tuple[object, ...]] = [

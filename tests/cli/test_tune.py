@@ -129,7 +129,7 @@ def test_what_is_fixed_belongs_to_the_study(world: Path) -> None:
 
 def test_other_files_are_never_replaced(world: Path) -> None:
     Path("notes.json").write_text('{"mine": 1}')
-    assert "is no file of settings" in refused(world, *ITQ, "--out", "notes.json")
+    assert "is not a settings file" in refused(world, *ITQ, "--out", "notes.json")
     assert "must end in .json" in refused(world, *ITQ, "--out", "notes.toml")
     before = world.read_bytes()
     assert "is not a study" in refused(world, *ITQ, "--study", world)

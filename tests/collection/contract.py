@@ -209,7 +209,7 @@ def test_many_queries_and_codes_find_what_one_finds(collection: Collection) -> N
     found = collection.search_many(["ship", UNKNOWN, "fog ice"], k=4)
     assert found == [collection.search("ship", k=4), None, collection.search("fog ice", k=4)]
     assert collection.search_codes(toy_model().encode(["ship"]), k=4) == [found[0]]
-    with pytest.raises(InputError, match="the codes must have 16 bits, got 32: make them with the same"):
+    with pytest.raises(InputError, match="the codes must have 16 bits, got 32: encode with the same"):
         collection.search_codes(toy_model(bits=32).encode(["ship"]))
     with pytest.raises(UnknownWordsError):
         collection.search(UNKNOWN)

@@ -86,7 +86,7 @@ def test_the_tour_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     namespace = run_snippets(README)
     assert namespace["codes"].shape == (300, 8)
-    nearest = namespace["tickets"][namespace["found"].rows[0, 0]]
+    nearest = namespace["tickets"][namespace["neighbors"].rows[0, 0]]
     assert nearest.labels == ("printer",)
     assert (tmp_path / "codes.parquet").is_file()
     assert snuh.load("model").bits == snuh.load("tickets-model").bits == 64

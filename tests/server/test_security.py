@@ -113,7 +113,7 @@ def test_a_read_only_server_rejects_writes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: give tokens"),
+        (("--host", "0.0.0.0"), "other machines can reach 0.0.0.0: set tokens"),
         (("--port", "99999"), "--port must be from 0 to 65535, got 99999"),
         (("--workers", "0"), "--workers must be from 1 to 64"),
         (("--rate", "-1"), "--rate must be at least 0"),

@@ -1,4 +1,4 @@
-"""`python -m snuh.cli`, the same as `snuh`."""
+"""Entry point of `python -m snuh.cli`."""
 
 from snuh.cli import main
 

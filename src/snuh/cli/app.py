@@ -1,4 +1,4 @@
-"""The `snuh` command and its sub-commands; nothing heavy is imported before a command runs."""
+"""The `snuh` command and its sub-commands; heavy imports wait until a command runs."""
 
 from __future__ import annotations
 
@@ -8,31 +8,19 @@ from typing import Annotated
 import typer
 
 import snuh
-from snuh.cli import (
-    create,
-    dedup,
-    demo,
-    encode,
-    fit,
-    manage,
-    reproduce,
-    search,
-    serve,
-    spark,
-    tune,
-)
+from snuh.cli import create, dedup, demo, encode, fit, manage, reproduce, search, serve, spark, tune
 from snuh.cli.base_command import Command, CommandGroup
 
-HELP = """Short binary codes for text documents, learnt from their words and their neighbours.
+HELP = """Semantic hashing: learn short binary codes for text documents, and search by them.
 
-SOURCE is a .jsonl, .csv, .tsv or .txt file (each also .gz), a .parquet or .mat file, a folder of text files,
-"-" for standard input, a collection, or the name of a corpus in the folder that the variable SNUH_DATA names.
-Its fields are id, text, labels and split (train, val or test); anything else is metadata.
+SOURCE is a .jsonl, .csv, .tsv or .txt file (optionally .gz), a .parquet or .mat file, a folder of text files,
+"-" for standard input, a collection, or the name of a corpus in the folder $SNUH_DATA. The fields id, text,
+labels and split (train, val or test) are used; all others are metadata.
 """
 
 
 def _paragraphs(text: str) -> str:
-    """Put each paragraph on one line, for the terminal to break where it ends; a bracket is no markup."""
+    """Join each paragraph into one line, which the terminal wraps; escape brackets, which are markup."""
     lines = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     return "\n\n".join(lines).replace("[", r"\[")
 
@@ -45,13 +33,13 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
-    pretty_exceptions_enable=False,  # a bug shows Python's own traceback, whole and without colours
+    pretty_exceptions_enable=False,  # a bug shows Python's plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"snuh {snuh.__version__}")
         raise typer.Exit
 
@@ -59,10 +47,11 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Take the options that come before the command."""
+    """Handle the options before the command."""
 
 
 def _register(
@@ -70,12 +59,12 @@ def _register(
 ) -> None:
     lines = [f"[cyan]$ {example}[/cyan]" for example in examples]
     epilog = "\n".join(["[bold]Examples[/bold]", *lines])
-    text = _paragraphs(function.__doc__ or "")
-    to.command(name, cls=Command, help=text, epilog=epilog, rich_help_panel=panel)(function)
+    help_text = _paragraphs(function.__doc__ or "")
+    to.command(name, cls=Command, help=help_text, epilog=epilog, rich_help_panel=panel)(function)
 
 
-START, COLLECTIONS, CODES = "Start here", "Collections: documents that can be searched", "Models and codes"
-PAPER, CLUSTER = "The paper's experiments", "Beyond one machine"
+START, COLLECTIONS, CODES = "Getting started", "Collections", "Models and codes"
+PAPER, CLUSTER = "Experiments", "Clusters"
 
 _register(START, "demo", demo.demo, demo.EXAMPLES)
 _register(COLLECTIONS, "create", create.create, create.EXAMPLES)

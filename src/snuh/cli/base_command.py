@@ -1,9 +1,8 @@
-"""What happens around every command: errors, wrong usage and warnings in one line each, exit codes."""
+"""Behaviour shared by all commands: errors and warnings as one line each, and exit codes."""
 
 from __future__ import annotations
 
 import logging
-import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,41 +14,32 @@ from typer.core import TyperCommand, TyperGroup
 
 from snuh.errors import InputError, SnuhError
 from snuh.filters import FilterError
-
-# Text that a terminal can show as it is.
-
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
-
-
-def harmless(text: str) -> str:
-    """Put a replacement sign for each control character: in a terminal it could move things, or worse."""
-    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
-
+from snuh.text import sanitize
 
 EXIT_USER, EXIT_INTERRUPTED = 2, 130
-PLACES = ("FILE", "FOLDER", "MODEL", "COLLECTION", "TARGET")  # what the help calls values that name a place
+PATH_METAVARS = ("FILE", "FOLDER", "MODEL", "COLLECTION", "TARGET")
 
-# Any below: typer has its own copy of click's types, or click's, by its version. This one is UsageError.
+# UsageError. Any, here and below: depending on its version, typer uses click's types or its own copy.
 _UsageError: Any = typer.BadParameter.__base__
 
 
 class CommandGroup(TyperGroup):
-    """Runs a command and turns what goes wrong into one line on stderr and an exit code."""
+    """Reports an error of a command as one line on stderr and an exit code."""
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        """Read the options before the command."""
-        with _wrong_usage_in_one_line():
+        """Parse the options before the command."""
+        with _usage_errors_in_one_line():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an error that is no SnuhError is a bug and passes with its traceback."""
+        """Run the command; any error that is not a SnuhError is a bug and keeps its traceback."""
         try:
-            with _wrong_usage_in_one_line(), _warnings_in_one_line():
+            with _usage_errors_in_one_line(), _warnings_in_one_line():
                 return super().invoke(ctx)
         except SnuhError as error:
             say(str(error))
             if isinstance(error, FilterError):
-                _show_place(error)
+                _show_position(error)
             raise typer.Exit(EXIT_USER) from None
         except KeyboardInterrupt:
             say("interrupted")
@@ -57,49 +47,51 @@ class CommandGroup(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command whose errors of usage name what was given."""
+    """A command whose usage errors include the value given."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options; InputError where the name of a file, folder or collection is empty."""
-        given: dict[str, Any] = {}
+        """Parse the options; InputError if a file, folder or collection is an empty string."""
+        values: dict[str, Any] = {}
         try:
-            given = self.make_parser(ctx).parse_args(args=list(args))[0]
-            self._check_places(ctx, given)
+            values = self.make_parser(ctx).parse_args(args=list(args))[0]
+            self._check_paths(ctx, values)
             return super().parse_args(ctx, args)
         except _UsageError as error:
             error.ctx = error.ctx or ctx
-            _name_given(error, given)
+            _add_value(error, values)
             raise
 
-    def _check_places(self, ctx: Any, given: dict[str, Any]) -> None:
-        # "" would be taken for the folder that we are in.
+    def _check_paths(self, ctx: Any, values: dict[str, Any]) -> None:
+        # pathlib would take "" for the current folder.
         for param in self.get_params(ctx):
-            values = given.get(param.name or "")
-            if param.metavar in PLACES and "" in (values if isinstance(values, list | tuple) else [values]):
+            value = values.get(param.name or "")
+            if param.metavar in PATH_METAVARS and "" in (
+                value if isinstance(value, list | tuple) else [value]
+            ):
                 name = param.opts[0] if param.param_type_name == "option" else param.metavar
                 raise InputError(f'{name} is empty: expected the name of a {param.metavar.lower()}, got ""')
 
 
 def say(message: str) -> None:
     """Write one line to stderr."""
-    sys.stderr.write(f"snuh: {harmless(' '.join(message.split()))}\n")
+    sys.stderr.write(f"snuh: {sanitize(' '.join(message.split()))}\n")
     sys.stderr.flush()
 
 
-def _show_place(error: FilterError) -> None:
-    """Write the filter, and a caret below the character where it cannot be read."""
+def _show_position(error: FilterError) -> None:
+    """Write the filter with a caret below the offending character."""
     sys.stderr.write("".join(f"  {line}\n" for line in error.pointer().splitlines()))
 
 
-def _name_given(error: Any, given: dict[str, Any]) -> None:
-    """Add the value to a message that leaves it out, as that of newer versions of typer does."""
-    value = given.get(getattr(getattr(error, "param", None), "name", ""))
+def _add_value(error: Any, values: dict[str, Any]) -> None:
+    """Add the value to a message that lacks it, as messages of newer versions of typer do."""
+    value = values.get(getattr(getattr(error, "param", None), "name", ""))
     if isinstance(value, str) and value not in error.message and "got " not in error.message:
         error.message = f"{error.message.removesuffix('.')}, got {value!r}"
 
 
 @contextmanager
-def _wrong_usage_in_one_line() -> Iterator[None]:
+def _usage_errors_in_one_line() -> Iterator[None]:
     try:
         yield
     except _UsageError as error:
@@ -112,7 +104,7 @@ def _wrong_usage_in_one_line() -> Iterator[None]:
 
 
 class _OneLineHandler(logging.Handler):
-    # Looks sys.stderr up each time: while bars are shown it is one that writes above them.
+    # `say` looks up sys.stderr each time: while progress bars are shown, it writes above them.
     def emit(self, record: logging.LogRecord) -> None:
         say(f"{record.levelname.lower()}: {record.getMessage()}")
 
@@ -146,7 +138,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 
 def check_text(value: str | None) -> str | None:
-    """Refuse what came in as bytes that are no text: no document could hold it."""
+    """Raise BadParameter for bytes that are not valid UTF-8."""
     try:
         (value or "").encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""`snuh create`: a new collection, from a model, or from the documents themselves."""
+"""`snuh create` and `snuh add`: make a collection, and add documents to it."""
 
 from __future__ import annotations
 
@@ -34,17 +34,22 @@ EXAMPLES = (
     "snuh create tickets --model model --from tickets.jsonl",
     "snuh create tickets --model model",
 )
+ADD_EXAMPLES = (
+    "snuh add tickets new.jsonl",
+    "cat new.jsonl | snuh add tickets -",
+    "snuh add tickets articles.csv --text-field body --id-field key",
+)
 
 
 def create(
     collection: Annotated[
-        str, typer.Argument(metavar="COLLECTION", help="The folder to make, or an address in a database.")
+        str, typer.Argument(metavar="COLLECTION", help="Folder to create, or URL of a database.")
     ],
     model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Encode with this model, and learn none.")
+        Path | None, typer.Option(metavar="MODEL", help="Use this model instead of training one.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="SOURCE", help="The documents to fill it with.")
+        str | None, typer.Option("--from", metavar="SOURCE", help="Documents to add to the collection.")
     ] = None,
     bits: Length = None,
     method: Method = None,
@@ -55,14 +60,14 @@ def create(
     max_characters: MaxCharacters = MAX_CHARACTERS,
     as_json: Json = False,
 ) -> None:
-    """Make a collection: a folder with documents, their codes and a model, that answers searches.
+    """Create a collection: searchable documents with their codes and a model.
 
-    With --from alone, a model is learnt from the documents, as "snuh fit" does it, and then all of them are
-    added, whatever their split. With --model, nothing is learnt, and PyTorch is not needed.
+    With --from alone, a model is trained on the documents as by "snuh fit"; then all documents are added,
+    whatever their split. With --model, nothing is trained, and PyTorch is not needed.
     """
     import time
 
-    from snuh.cli.ingest import added_to_json, check_limit
+    from snuh.cli.ingest import added_to_json, check_max_characters
     from snuh.cli.output import LimitedSource, check_writable, open_texts, print_json
     from snuh.cli.training import make_hasher
     from snuh.collection import Added, Collection, ensure_absent
@@ -74,109 +79,98 @@ def create(
     ensure_absent(collection)
     if not is_remote(collection):
         check_writable(Path(collection))
-    check_limit(max_characters)
+    check_max_characters(max_characters)
     documents = None
     if source is not None:
-        found = open_texts(source, text_field=text_field, id_field=id_field)
-        documents = LimitedSource(found, max_characters=max_characters)  # a long text ends even the fit
-    learnt = None
+        texts = open_texts(source, text_field=text_field, id_field=id_field)
+        documents = LimitedSource(texts, max_characters=max_characters)  # checked during training as well
+    training = None
     if model is not None:
-        _refuse({"--bits": bits, "--method": method, "--seed": seed, "--set": settings})
+        _reject_training_options({"--bits": bits, "--method": method, "--seed": seed, "--set": settings})
         Collection.create(collection, load(model)).close()
     elif documents is not None:
-        learnt = _learn(
-            collection, documents, make_hasher(method, bits=bits, seed=seed, settings=settings or ())
-        )
+        hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
+        training = _train(collection, documents, hasher)
     else:
         raise InputError("a new collection needs --from SOURCE, or --model MODEL, or both")
-    with Collection(collection) as made:
-        added = Added(0, 0, 0) if documents is None else _fill(made, documents, max_characters)
-        told = {
-            "collection": made.name,
-            "method": made.model.method,
-            "bits": made.model.bits,
+    with Collection(collection) as created:
+        added = Added(0, 0, 0) if documents is None else _add_documents(created, documents, max_characters)
+        summary = {
+            "collection": created.name,
+            "method": created.model.method,
+            "bits": created.model.bits,
             **added_to_json(added),
-            "fit": learnt,
+            "fit": training,
             "seconds": round(time.perf_counter() - started, 3),
         }
     if as_json:
-        print_json(told)
+        print_json(summary)
     else:
-        _print_made(told)
+        _print_created(summary)
 
 
-def _refuse(learning: Mapping[str, object]) -> None:
+def _reject_training_options(options: Mapping[str, object]) -> None:
     from snuh.errors import InputError
 
-    for option, value in learning.items():
+    for option, value in options.items():
         if value not in (None, []):
-            raise InputError(f"{option} is for learning a model, and --model names one: leave out either")
+            raise InputError(
+                f"{option} is an option for training, and --model skips training: omit one of them"
+            )
 
 
-def _learn(address: str, source: TextSource, hasher: TextHasher) -> dict[str, Any]:
-    """Learn a model and make the collection with it; return a summary."""
+def _train(address: str, source: TextSource, hasher: TextHasher) -> dict[str, Any]:
+    """Train a model, create the collection with it, and return a summary of the training."""
     import time
     from tempfile import mkdtemp
 
     from snuh.cli.fit import summarize
-    from snuh.cli.training import learn
+    from snuh.cli.training import train
     from snuh.collection import Collection
     from snuh.errors import CollectionError, SnuhError
     from snuh.urls import redact
 
-    def make() -> None:
+    def create_collection() -> None:
         if hasher.model_ is None:
             return
         try:
             Collection.create(address, hasher.model_).close()
         except SnuhError as error:
-            kept = Path(mkdtemp(prefix="snuh-")) / "model"
-            hasher.model_.save(kept)
-            raise CollectionError(
-                f"{error}; the model that was learnt is kept: use --model {kept}"
-            ) from error
+            rescued = Path(mkdtemp(prefix="snuh-")) / "model"
+            hasher.model_.save(rescued)
+            raise CollectionError(f"{error}; the trained model was saved: use --model {rescued}") from error
 
     started = time.perf_counter()
-    model = learn(hasher, source, save=make)
+    model = train(hasher, source, save=create_collection)
     return summarize(model, redact(address), seconds=time.perf_counter() - started)
 
 
-def _fill(collection: Collection, source: TextSource, max_characters: int) -> Added:
-    from snuh.cli.ingest import fill
+def _add_documents(collection: Collection, source: TextSource, max_characters: int) -> Added:
+    from snuh.cli.ingest import ingest
     from snuh.errors import InputError, SnuhError
 
     try:
-        return fill(collection, source, max_characters=max_characters)
+        return ingest(collection, source, max_characters=max_characters)
     except SnuhError as error:
         raise InputError(
-            f'{error}; {collection.name} is made: put this right and go on with "snuh add"'
+            f'{error}; the collection {collection.name} was created: fix this, then use "snuh add"'
         ) from error
 
 
-def _print_made(told: Mapping[str, Any]) -> None:
+def _print_created(summary: Mapping[str, Any]) -> None:
     import shlex
 
     from snuh.cli.fit import print_summary
     from snuh.cli.output import plural, print_facts, print_steps
 
-    if told["fit"] is not None:
-        print_summary(told["fit"])
-    folder = shlex.quote(told["collection"])
-    documents = plural(told["inserted"] + told["replaced"], "document")
-    print_facts(
-        [("made", f"{told['collection']}: {documents}, {told['bits']}-bit codes of {told['method']}")]
-    )
+    if summary["fit"] is not None:
+        print_summary(summary["fit"])
+    name = summary["collection"]
+    documents = plural(summary["inserted"] + summary["replaced"], "document")
+    print_facts([("created", f"{name}: {documents}, {summary['bits']}-bit codes of {summary['method']}")])
+    folder = shlex.quote(name)
     steps = [f'snuh search {folder} "what to look for"', f"snuh info {folder}"]
-    print_steps(steps if told["inserted"] else [f"snuh add {folder} SOURCE"])
-
-
-# `snuh add`: documents into a collection.
-
-ADD_EXAMPLES = (
-    "snuh add tickets new.jsonl",
-    "cat new.jsonl | snuh add tickets -",
-    "snuh add tickets articles.csv --text-field body --id-field key",
-)
+    print_steps(steps if summary["inserted"] else [f"snuh add {folder} SOURCE"])
 
 
 def add(
@@ -187,28 +181,28 @@ def add(
     max_characters: MaxCharacters = MAX_CHARACTERS,
     as_json: Json = False,
 ) -> None:
-    """Add documents to a collection; one whose id is already there is replaced, and keeps its place.
+    """Add documents to a collection, replacing documents with the same id.
 
-    Documents are written in batches, and a batch that is written stays, also where a later one fails. Those
-    without any word that the model knows are kept, but searches do not find them.
+    A replaced document keeps its position. Documents are written in batches; batches written before an error
+    are kept. Documents without known words are stored, but searches do not find them.
     """
     import time
 
-    from snuh.cli.ingest import added_facts, added_to_json, check_limit, fill
+    from snuh.cli.ingest import added_facts, added_to_json, check_max_characters, ingest
     from snuh.cli.output import open_texts, print_facts, print_json
     from snuh.collection import Collection
     from snuh.urls import redact
 
     started = time.perf_counter()
-    check_limit(max_characters)
+    check_max_characters(max_characters)
     with Collection(collection) as opened:
         documents = open_texts(source, text_field=text_field, id_field=id_field)
-        added = fill(opened, documents, max_characters=max_characters)
+        added = ingest(opened, documents, max_characters=max_characters)
         count = len(opened)
     seconds = time.perf_counter() - started
     if as_json:
-        told = {"collection": redact(collection), **added_to_json(added), "documents": count}
-        print_json(told | {"seconds": round(seconds, 3)})
+        summary = {"collection": redact(collection), **added_to_json(added), "documents": count}
+        print_json(summary | {"seconds": round(seconds, 3)})
     else:
         facts = [("collection", f"{redact(collection)}, now {count:,} documents"), *added_facts(added)]
         print_facts([*facts, ("seconds", f"{seconds:.1f}")])

@@ -1,4 +1,4 @@
-"""`snuh fit`: from documents to a model."""
+"""`snuh fit`, `snuh methods` and `snuh bits`: train a model, list the methods, describe the bits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import typer
 from snuh.cli.options import IdField, Json, Length, Method, ModelFolder, Seed, Settings, Source, TextField
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from snuh.explain import BitMeaning
     from snuh.model import Model
 
 EXAMPLES = (
@@ -18,11 +21,16 @@ EXAMPLES = (
     "snuh fit notes/ --out model --set epochs=10 --set features.max_terms=20000",
     "snuh fit tickets.jsonl --out model --config settings.json",
 )
+METHODS_EXAMPLES = ("snuh methods", "snuh methods --json")
+BITS_EXAMPLES = ("snuh bits model", "snuh bits model --bit 7 --words 40", "snuh bits model --json")
+
+SCORE_HELP = "see docs/concepts.md#held-out-score"
+STOP_REASONS = {"patience": "no further improvement", "epochs": "all epochs", "interrupted": "interrupted"}
 
 
 def fit(
     source: Source,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The model folder to write.")],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="Model folder to write.")],
     method: Method = None,
     bits: Length = None,
     seed: Seed = None,
@@ -30,23 +38,23 @@ def fit(
     config: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help='Settings from a file made by "snuh tune"; other options come before it.'
+            metavar="FILE", help='Settings file made by "snuh tune"; other options take precedence.'
         ),
     ] = None,
     text_field: TextField = "text",
     id_field: IdField = "id",
     as_json: Json = False,
 ) -> None:
-    """Learn codes from documents and write a model folder.
+    """Train a model on documents and write a model folder.
 
-    Learns from the documents whose split is train (all, where there is no split); val, where there is one,
-    chooses the epoch, test is never looked at, and labels are never used. Ctrl-C ends training early and
-    keeps the best model so far. A model that is already at --out is replaced once the new one is complete.
+    Trains on the split train and on documents without a split. The split val, if present, selects the epoch;
+    test is not read, and labels are not used. Ctrl-C stops training and keeps the best model so far. An
+    existing model is replaced once the new one is complete.
     """
     import time
 
     from snuh.cli.output import check_writable, open_documents, print_json
-    from snuh.cli.training import check_features, learn, make_hasher, read_config
+    from snuh.cli.training import check_features, make_hasher, read_config, train
     from snuh.io import check_replaceable
 
     started = time.perf_counter()
@@ -61,7 +69,7 @@ def fit(
     check_writable(out)
     documents = open_documents(source, text_field=text_field, id_field=id_field)
     check_features(hasher, documents)
-    model = learn(hasher, documents, save=lambda: hasher.save(out))
+    model = train(hasher, documents, save=lambda: hasher.save(out))
     summary = summarize(model, out, seconds=time.perf_counter() - started)
     if as_json:
         print_json(summary)
@@ -69,12 +77,12 @@ def fit(
         print_summary(summary)
 
 
-def summarize(model: Model, place: Path | str, *, seconds: float) -> dict[str, Any]:
-    """Return what a fit led to, ready for JSON."""
+def summarize(model: Model, path: Path | str, *, seconds: float) -> dict[str, Any]:
+    """Return a summary of a fit as a JSON object."""
     terms = None if model.features is None else len(model.features.terms)
     training = {name: value for name, value in model.training.items() if name != "versions"}
     return {
-        "model": str(place),
+        "model": str(path),
         "method": model.method,
         "bits": model.bits,
         "terms": terms,
@@ -85,23 +93,22 @@ def summarize(model: Model, place: Path | str, *, seconds: float) -> dict[str, A
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    """Print what a fit led to, for people."""
-    from snuh.cli.output import SCORE, print_facts
+    """Print the summary of a fit."""
+    from snuh.cli.output import print_facts
 
-    words = "" if summary["terms"] is None else f", {summary['terms']:,} words"
-    ends = {"patience": "no longer improving", "epochs": "all of them", "interrupted": "interrupted"}
-    ended = ends.get(summary["stopped"], summary["stopped"])
-    epochs = f"{summary['epochs']} ({ended}), the best is {summary['best_epoch']}"
+    terms = "" if summary["terms"] is None else f", {summary['terms']:,} terms"
+    stopped = STOP_REASONS.get(summary["stopped"], summary["stopped"])
+    epochs = f"{summary['epochs']} ({stopped}), best epoch {summary['best_epoch']}"
     codes = "alive" if summary["alive"] else "dead: nearly all documents share one code"
     if "distinct_codes" in summary:
         codes += f", {summary['distinct_codes']:,} distinct"
     facts = [
         ("model", summary["model"]),
         ("method", f"{summary['method']}, {summary['bits']} bits, seed {summary['seed']}"),
-        ("documents", f"{summary['documents']:,} for training{words}"),
+        ("documents", f"{summary['documents']:,} for training{terms}"),
         *([("graph", describe_graph(summary["graph"]))] if "graph" in summary else []),
         *([("epochs", epochs)] if summary["epochs"] else []),
-        ("score", f"{summary['score']:.4f} ({SCORE})"),
+        ("held-out score", f"{summary['score']:.4f} ({SCORE_HELP})"),
         ("codes", codes),
         ("seconds", f"{summary['seconds']:.1f}"),
     ]
@@ -109,27 +116,22 @@ def print_summary(summary: dict[str, Any]) -> None:
 
 
 def describe_graph(graph: dict[str, Any]) -> str:
-    """Say how the neighbours were searched for."""
+    """Describe how the neighbour graph was built."""
     if graph["search"] == "exact":
         return "exact"
     return f"approximate, {graph['recall']:.1%} of the exact neighbours (measured on a sample)"
 
 
-# `snuh methods`: what can be learnt with.
-
-METHODS_EXAMPLES = ("snuh methods", "snuh methods --json")
-
-
 def methods(as_json: Json = False) -> None:
-    """List the methods that learn codes."""
+    """List the training methods."""
     from dataclasses import asdict
 
     from snuh.cli.output import print_json, results_console
     from snuh.methods import DEFAULT, METHODS
 
     if as_json:
-        listed = ({"name": name, "default": name == DEFAULT} | asdict(row) for name, row in METHODS.items())
-        print_json({"methods": list(listed)})
+        rows = ({"name": name, "default": name == DEFAULT} | asdict(info) for name, info in METHODS.items())
+        print_json({"methods": list(rows)})
         return
 
     from rich import box
@@ -139,34 +141,26 @@ def methods(as_json: Json = False) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("method", no_wrap=True, style="bold")
     table.add_column("year", no_wrap=True)
-    table.add_column("what it is")
+    table.add_column("description")
     for name, info in METHODS.items():
         needs = {"a neighbour graph": info.needs_graph, "PyTorch": info.needs_torch}
-        needed = " and ".join(what for what, is_needed in needs.items() if is_needed) or "nothing more"
+        needed = " and ".join(what for what, is_needed in needs.items() if is_needed) or "nothing else"
         about = f"{info.paper}; needs {needed}; {info.cost}"
         table.add_row(name, str(info.year), Text.assemble(info.summary, "\n", (about, "dim")))
     results_console().print(table)
 
 
-# `snuh bits`: what each bit of the codes stands for, in words.
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from snuh.explain import BitMeaning
-
-BITS_EXAMPLES = ("snuh bits model", "snuh bits model --bit 7 --words 40", "snuh bits model --json")
-
-
 def bits(
     model: ModelFolder,
-    bit: Annotated[int | None, typer.Option(metavar="N", help="Only this bit, counted from 0.")] = None,
-    words: Annotated[int, typer.Option(metavar="N", help="How many words a side, at most.")] = 10,
+    bit: Annotated[int | None, typer.Option(metavar="N", help="Show only this bit, counted from 0.")] = None,
+    words: Annotated[
+        int, typer.Option(metavar="N", help="Maximum number of words for each value of a bit.")
+    ] = 10,
     as_json: Json = False,
 ) -> None:
-    """Show what each bit stands for: the words of documents where it is 1, and where it is 0.
+    """Show what each bit stands for: words of documents where it is 1, and where it is 0.
 
-    Words that the codes treat alike stand together. A bit has several such themes on each side.
+    Words that the codes treat alike are grouped into themes. A bit usually has several themes for each value.
     """
     from dataclasses import asdict
 
@@ -183,17 +177,16 @@ def bits(
         raise InputError(f"--bit must be from 0 to {loaded.bits - 1}, got {bit}")
     meanings = bit_meanings(loaded, words=words)
     if not meanings[0].uses_decoder:
-        say("warning: this model was saved without its decoder: these are the words of its encoder alone")
-    shown = meanings if bit is None else [meanings[bit]]
+        say("warning: this model was saved without its decoder: the words come from its encoder alone")
+    selected = meanings if bit is None else [meanings[bit]]
     if as_json:
-        rows = [asdict(meaning) for meaning in shown]
+        rows = [asdict(meaning) for meaning in selected]
         print_json({"model": str(model), "method": loaded.method, "bits": loaded.bits, "meanings": rows})
     else:
-        print_meanings(shown)
+        _print_meanings(selected)
 
 
-def print_meanings(meanings: Sequence[BitMeaning]) -> None:
-    """Print meanings as a table, one row a bit."""
+def _print_meanings(meanings: Sequence[BitMeaning]) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -207,11 +200,11 @@ def print_meanings(meanings: Sequence[BitMeaning]) -> None:
         table.add_column("ones", justify="right", no_wrap=True, style="dim")
     table.add_column("words when 1", ratio=1)
     table.add_column("words when 0", ratio=1)
-    between = Text("; ", style="dim")
+    separator = Text("; ", style="dim")
     for meaning in meanings:
         balance = [f"{meaning.balance:.0%}" if meaning.balance is not None else ""] if has_balance else []
         sides = [
-            between.join(Text(" ".join(theme)) for theme in themes) for themes in (meaning.on, meaning.off)
+            separator.join(Text(" ".join(theme)) for theme in themes) for themes in (meaning.on, meaning.off)
         ]
         table.add_row(str(meaning.bit), *balance, *sides)
     results_console().print(table)

@@ -1,4 +1,4 @@
-"""Putting documents into a collection, with progress, and telling what happened to them."""
+"""Adding documents to a collection, with progress and a summary."""
 
 from __future__ import annotations
 
@@ -13,32 +13,29 @@ from snuh.corpus import TextSource
 from snuh.errors import InputError
 
 
-def check_limit(max_characters: int) -> None:
-    """Raise InputError for a limit that no text could keep to."""
+def check_max_characters(max_characters: int) -> None:
+    """Raise InputError for a limit below one character."""
     if max_characters < 1:
         raise InputError(f"--max-characters must be at least 1, got {max_characters}")
 
 
-def fill(collection: Collection, source: TextSource, *, max_characters: int) -> Added:
-    """Add the documents of a source; exit 130 on Ctrl-C, with what was added until then kept."""
+def ingest(collection: Collection, source: TextSource, *, max_characters: int) -> Added:
+    """Add the documents of a source; on Ctrl-C exit 130 and keep the documents added so far."""
     try:
-        with display() as shown:
-            added = collection.add(source.documents(shown.stage("Adding")), max_characters=max_characters)
+        with display() as progress:
+            added = collection.add(source.documents(progress.stage("Adding")), max_characters=max_characters)
     except KeyboardInterrupt:
-        kept = plural(len(collection), "document")
-        say(f"interrupted: what was added is kept, {collection.name} now has {kept}")
+        documents = plural(len(collection), "document")
+        say(f"interrupted: documents added so far are kept, {collection.name} now has {documents}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if added.without_code:
-        every = plural(added.inserted + added.replaced, "document")
-        say(
-            f"warning: {added.without_code:,} of {every} have no word that the model knows: "
-            "searches do not find them"
-        )
+        total = plural(added.inserted + added.replaced, "document")
+        say(f"warning: {added.without_code:,} of {total} have no known word: searches do not find them")
     return added
 
 
 def added_to_json(added: Added) -> dict[str, Any]:
-    """Return plain values for JSON."""
+    """Return the counts as a JSON object."""
     return {
         "inserted": added.inserted,
         "replaced": added.replaced,
@@ -47,9 +44,9 @@ def added_to_json(added: Added) -> dict[str, Any]:
 
 
 def added_facts(added: Added) -> list[tuple[str, str]]:
-    """Return names and values for people."""
+    """Return the counts as names and values to print."""
     return [
         ("inserted", f"{added.inserted:,}"),
         ("replaced", f"{added.replaced:,}"),
-        ("without any known word", f"{added.without_code:,}"),
+        ("without known words", f"{added.without_code:,}"),
     ]

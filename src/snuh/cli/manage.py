@@ -1,4 +1,4 @@
-"""`snuh info`: what a collection is, and how well its codes tell documents apart."""
+"""Commands on a whole collection: `snuh info`, `delete`, `copy`, `rehash`, `index` and `export`."""
 
 from __future__ import annotations
 
@@ -15,96 +15,106 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from snuh.collection import Info
+    from snuh.corpus import Document
+    from snuh.model import Model
 
 INFO_EXAMPLES = ("snuh info tickets", "snuh info tickets --json")
+DELETE_EXAMPLES = (
+    "snuh delete tickets ticket-7 ticket-12",
+    "snuh delete tickets --where 'year < 2020'",
+    "snuh delete tickets -- -7",
+)
+COPY_EXAMPLES = (
+    "snuh copy tickets backup",
+    'snuh copy tickets "postgresql://user@host/database?collection=tickets"',
+    'snuh copy "postgresql://user@host/database?collection=tickets" milvus://host:19530/tickets',
+)
+REHASH_EXAMPLES = ("snuh fit tickets --out better --bits 128", "snuh rehash tickets --model better")
+INDEX_EXAMPLES = ("snuh index tickets", "snuh index tickets -k 100 --recall 0.999")
+EXPORT_EXAMPLES = (
+    "snuh export tickets --out tickets.jsonl.gz",
+    "snuh export tickets --out recent.parquet --where 'year >= 2020'",
+    "snuh export tickets --out tickets.csv --codes",
+)
 
 
 def info(collection: CollectionAddress, as_json: Json = False) -> None:
-    """Tell what a collection holds, what it takes on disk, and how good its codes look.
+    """Show the contents of a collection, its size on disk, and the quality of its codes.
 
-    Where something about the codes is bad, a line says so in plain words, and what to do.
+    Problems with the codes are reported with advice.
     """
     from snuh.cli.output import print_json
     from snuh.collection import Collection
     from snuh.collection.results import info_to_json
 
     with Collection(collection) as opened:
-        found = opened.info()
+        about = opened.info()
         training = opened.model.training
     if as_json:
-        print_json(info_to_json(found, training))
+        print_json(info_to_json(about, training))
     else:
-        _print(found, training)
+        _print_info(about, training)
 
 
-def _describe_index(found: Info) -> str:
-    if (index := found.index) is None:
-        return 'not prepared; "snuh index" does it where exact searches take too long'
-    return (
-        f"{index.description}, which found {index.recall:.1%} of the nearest {index.k} "
-        f"among {index.documents:,} documents"
-    )
-
-
-def _print(found: Info, training: Mapping[str, Any]) -> None:
+def _print_info(about: Info, training: Mapping[str, Any]) -> None:
     from rich.text import Text
 
-    from snuh.cli.base_command import harmless
     from snuh.cli.output import print_facts, results_console
     from snuh.collection.results import hints, mean_balance
+    from snuh.text import sanitize
 
     disk = (
-        f"{found.bytes_per_document:,.0f} on disk with text and metadata" if found.documents else "none yet"
+        f"{about.bytes_per_document:,.0f} on disk with text and metadata" if about.documents else "none yet"
     )
-    learnt_from = training.get("documents")
-    origin = f"{learnt_from:,} documents" if isinstance(learnt_from, int) else "unknown"
+    training_documents = training.get("documents")
+    trained_on = f"{training_documents:,} documents" if isinstance(training_documents, int) else "unknown"
     if training.get("source"):
-        origin += f" of {training['source']}"
+        trained_on += f" of {training['source']}"
     facts = [
-        ("collection", found.name),
-        ("documents", f"{found.documents:,}, of which searches can find {found.searchable:,}"),
-        ("bytes a document", f"{disk}; {found.bits // 8} scanned by a search"),
-        ("model", f"{found.method}, {found.bits} bits, {found.model}"),
-        ("learnt from", harmless(origin)),
-        ("fields", harmless(", ".join(found.fields)) or "no metadata"),
-        ("index", _describe_index(found)),
+        ("collection", about.name),
+        ("documents", f"{about.documents:,}, {about.searchable:,} of them searchable"),
+        ("bytes per document", f"{disk}; {about.bits // 8} read by a search"),
+        ("model", f"{about.method}, {about.bits} bits, {about.model}"),
+        ("trained on", sanitize(trained_on)),
+        ("fields", sanitize(", ".join(about.fields)) or "no metadata"),
+        ("index", _describe_index(about)),
     ]
-    if (health := found.health) is not None:
-        share = health.distinct_codes / health.documents
-        of = "" if health.documents == found.searchable else f" in a sample of {health.documents:,}"
+    if (health := about.health) is not None:
+        distinct = health.distinct_codes / health.documents
+        sample = "" if health.documents == about.searchable else f" in a sample of {health.documents:,}"
         facts += [
-            ("distinct codes", f"{health.distinct_codes:,}, {share:.0%} of the documents{of}"),
-            ("biggest bucket", f"{health.largest_bucket_fraction:.2%} of the documents share one code"),
-            ("bit balance", f"{mean_balance(found):.2f} on average (0.50 is best)"),
+            ("distinct codes", f"{health.distinct_codes:,}, {distinct:.0%} of the documents{sample}"),
+            ("largest bucket", f"{health.largest_bucket_fraction:.2%} of the documents share one code"),
+            ("bit balance", f"{mean_balance(about):.2f} on average (0.50 is ideal)"),
             ("constant bits", str(health.constant_bits)),
         ]
     print_facts(facts)
     console = results_console()
-    for hint in hints(found):
+    for hint in hints(about):
         console.print(Text(f"! {hint}", style="yellow"), soft_wrap=True)
 
 
-# `snuh delete`: documents out of a collection.
-
-DELETE_EXAMPLES = (
-    "snuh delete tickets ticket-7 ticket-12",
-    "snuh delete tickets --where 'year < 2020'",
-    "snuh delete tickets -- -7",
-)
+def _describe_index(about: Info) -> str:
+    if (index := about.index) is None:
+        return 'none; build one with "snuh index" if exact searches are too slow'
+    return (
+        f"{index.description}, recall {index.recall:.1%} of the nearest {index.k} "
+        f"among {index.documents:,} documents"
+    )
 
 
 def delete(
     collection: CollectionAddress,
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="The documents to delete.", show_default=False)
+        list[str] | None, typer.Argument(metavar="ID", help="Documents to delete.", show_default=False)
     ] = None,
     where: Where = None,
     as_json: Json = False,
 ) -> None:
-    """Delete documents from a collection, by their ids or by a filter.
+    """Delete documents from a collection, by id or by a filter.
 
-    Nothing is asked: try the filter with "snuh search --where" or "snuh export --where" first. Where an id is
-    unknown, nothing is deleted. An id that starts with "-" comes after "--".
+    Deletion is not confirmed: try a filter with "snuh search --where" or "snuh export --where" first. If an
+    id is unknown, nothing is deleted. Write "--" before ids that start with "-".
     """
     from snuh.cli.output import plural, print_facts, print_json
     from snuh.collection import Collection
@@ -117,38 +127,26 @@ def delete(
         raise InputError("expected either ids or --where FILTER, got " + ("both" if ids else "neither"))
     with Collection(collection) as opened:
         deleted = opened.delete_where(where) if where is not None else opened.delete(ids or ())
-        left = len(opened)
+        remaining = len(opened)
     if as_json:
-        print_json({"collection": redact(collection), "deleted": deleted, "documents": left})
+        print_json({"collection": redact(collection), "deleted": deleted, "documents": remaining})
     else:
-        print_facts([("deleted", plural(deleted, "document")), ("left", plural(left, "document"))])
-
-
-# `snuh copy`: a collection at another place, or in another engine.
-
-COPY_EXAMPLES = (
-    "snuh copy tickets backup",
-    'snuh copy tickets "postgresql://user@host/database?collection=tickets"',
-    'snuh copy "postgresql://user@host/database?collection=tickets" milvus://host:19530/tickets',
-)
+        print_facts([("deleted", plural(deleted, "document")), ("remaining", plural(remaining, "document"))])
 
 
 def copy(
     collection: CollectionAddress,
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="The folder or address, where no collection is yet.")
-    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Folder or URL of the new collection.")],
     as_json: Json = False,
 ) -> None:
-    """Copy a collection: the same documents, codes, order and model; nothing is encoded anew.
+    """Copy a collection: documents, codes, order and model.
 
-    Others may go on to write; the copy is of the moment in which it started (from Milvus: each document of
-    the moment in which it was read). It can be used once it is whole: where the copying is stopped, run it
-    again. What "snuh index" made is not copied.
+    The copy is a snapshot of the moment in which it started, and writes may continue meanwhile. (From Milvus,
+    each document is as of the moment in which it was read.) The copy appears once it is complete; run the
+    command again if it was interrupted. The index built by "snuh index" is not copied.
     """
     import shlex
     import time
-    from pathlib import Path
 
     from snuh.cli.output import check_writable, display, plural, print_facts, print_json, print_steps
     from snuh.collection.copy import copy_collection
@@ -157,32 +155,27 @@ def copy(
     started = time.perf_counter()
     if not is_remote(target):
         check_writable(Path(target))
-    with display() as bars:
-        count = copy_collection(collection, target, progress=bars.stage("Copying"))
+    with display() as progress:
+        count = copy_collection(collection, target, progress=progress.stage("Copying"))
     seconds = round(time.perf_counter() - started, 3)
     if as_json:
-        told = {"collection": redact(collection), "target": redact(target), "documents": count}
-        print_json(told | {"seconds": seconds})
+        summary = {"collection": redact(collection), "target": redact(target), "documents": count}
+        print_json(summary | {"seconds": seconds})
     else:
         print_facts(
-            [("made", f"{redact(target)}: {plural(count, 'document')}"), ("seconds", f"{seconds:.1f}")]
+            [("created", f"{redact(target)}: {plural(count, 'document')}"), ("seconds", f"{seconds:.1f}")]
         )
         print_steps([f"snuh info {shlex.quote(redact(target))}"])
 
 
-# `snuh rehash`: codes of another model for a collection.
-
-REHASH_EXAMPLES = ("snuh fit tickets --out better --bits 128", "snuh rehash tickets --model better")
-
-
 def rehash(
     collection: CollectionAddress,
-    model: Annotated[Path, typer.Option(metavar="MODEL", help='A model folder made by "snuh fit".')],
+    model: Annotated[Path, typer.Option(metavar="MODEL", help='Model folder made by "snuh fit".')],
     as_json: Json = False,
 ) -> None:
-    """Encode all documents of a collection anew, with another model.
+    """Encode all documents of a collection again, with another model.
 
-    Searches go on with the old codes until all new ones are there; a stop at any point leaves the old ones in
+    Searches use the old codes until all new ones are written; an interrupted rehash leaves the old codes in
     use. The model is copied into the collection.
     """
     import time
@@ -195,38 +188,33 @@ def rehash(
     started = time.perf_counter()
     with Collection(collection) as opened:
         loaded = load(model)
-        before = opened.model.bits
-        with display() as bars:
-            opened.rehash(loaded, progress=bars.stage("Rehashing"))
+        bits_before = opened.model.bits
+        with display() as progress:
+            opened.rehash(loaded, progress=progress.stage("Rehashing"))
         count = len(opened)
     seconds = time.perf_counter() - started
     if as_json:
-        told = {"collection": redact(collection), "method": loaded.method, "bits": loaded.bits}
-        print_json(told | {"bits_before": before, "documents": count, "seconds": round(seconds, 3)})
+        summary = {"collection": redact(collection), "method": loaded.method, "bits": loaded.bits}
+        print_json(summary | {"bits_before": bits_before, "documents": count, "seconds": round(seconds, 3)})
     else:
         facts = [("collection", redact(collection)), ("documents", f"{count:,}")]
-        facts.append(("codes", f"{loaded.bits} bits of {loaded.method} (before: {before} bits)"))
+        facts.append(("codes", f"{loaded.bits} bits of {loaded.method} (before: {bits_before} bits)"))
         print_facts([*facts, ("seconds", f"{seconds:.1f}")])
-
-
-# `snuh index`: lists of neighbouring codes, for approximate searches in a large collection.
-
-INDEX_EXAMPLES = ("snuh index tickets", "snuh index tickets -k 100 --recall 0.999")
 
 
 def index(
     collection: CollectionAddress,
-    k: Annotated[int, typer.Option("-k", metavar="N", help="The hits for which the recall counts.")] = 10,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="Number of hits to measure the recall for.")] = 10,
     recall: Annotated[
-        float, typer.Option(metavar="SHARE", help="The share of the exact answer to find.")
+        float, typer.Option(metavar="FRACTION", help="Fraction of the exact hits to find.")
     ] = 0.99,
     as_json: Json = False,
 ) -> None:
-    """Prepare a large collection for "snuh search --approximate", which reads only a part of the codes.
+    """Build an index for "snuh search --approximate", which reads only a part of the codes.
 
-    The codes are put into lists around centres; as many of the nearest lists are read as it takes to find the
-    wanted share of the exact answer, measured on documents of the collection itself. Documents that come
-    later are found as well. Without --approximate, searches stay exact.
+    Codes are assigned to IVF lists around centroids. A search reads as many of the nearest lists as it takes
+    to reach the recall, measured on documents of the collection. Documents added later are found as well.
+    Searches without --approximate stay exact.
     """
     from snuh.cli.output import print_facts, print_json
     from snuh.collection import Collection
@@ -234,61 +222,48 @@ def index(
     from snuh.urls import redact
 
     with Collection(collection) as opened:
-        made = opened.build_index(k=k, recall=recall)
+        built = opened.build_index(k=k, recall=recall)
     if as_json:
-        print_json({"collection": redact(collection), **index_to_json(made)})
+        print_json({"collection": redact(collection), **index_to_json(built)})
     else:
-        facts = [("collection", redact(collection)), ("documents", f"{made.documents:,}")]
-        facts.append(("index", made.description))
-        print_facts([*facts, ("measured recall", f"{made.recall:.4f} of the nearest {made.k}")])
-
-
-# `snuh export`: the documents of a collection, as a file that every other command reads.
-
-if TYPE_CHECKING:
-    from snuh.collection import Collection
-    from snuh.corpus import Document, FractionCallback
-    from snuh.model import Model
-
-EXPORT_EXAMPLES = (
-    "snuh export tickets --out tickets.jsonl.gz",
-    "snuh export tickets --out recent.parquet --where 'year >= 2020'",
-    "snuh export tickets --out tickets.csv --codes",
-)
-DOCUMENTS_PER_REPORT = 256
+        facts = [("collection", redact(collection)), ("documents", f"{built.documents:,}")]
+        facts.append(("index", built.description))
+        print_facts([*facts, ("measured recall", f"{built.recall:.4f} of the nearest {built.k}")])
 
 
 def export(
     collection: CollectionAddress,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="A file ending in .jsonl, .jsonl.gz, .parquet or .csv.")
+        Path, typer.Option(metavar="FILE", help="Output file: .jsonl, .jsonl.gz, .parquet or .csv.")
     ],
     where: Where = None,
-    codes: Annotated[bool, typer.Option("--codes", help="Add the code of each, in hexadecimal.")] = False,
+    codes: Annotated[bool, typer.Option("--codes", help="Include the codes, in hexadecimal.")] = False,
     text_field: TextField = "text",
     id_field: IdField = "id",
     as_json: Json = False,
 ) -> None:
-    """Write the documents of a collection to a file, in order of insertion.
+    """Export the documents of a collection to a file, in insertion order.
 
-    "snuh add", "snuh fit" and the others read it back. Only JSON lines keep all metadata as they are: a cell
-    of a table holds a list or an object as JSON text. An existing file is replaced once the new one is
-    complete.
+    "snuh add", "snuh fit" and other commands read the file. Only JSON lines preserve all metadata: tables
+    store lists and objects as JSON text. An existing file is replaced once the new one is complete.
     """
-    from snuh.cli.document_writers import Layout, check_suffix, open_writer
-    from snuh.cli.output import check_writable, display, print_facts, print_json
+    from snuh.cli.output import check_writable, display, print_facts, print_json, with_progress
+    from snuh.cli.writers import DOCUMENT_SUFFIXES, Layout, check_suffix, document_writer
     from snuh.collection import Collection
     from snuh.urls import redact
 
-    check_suffix(out)
+    check_suffix(out, DOCUMENT_SUFFIXES, what="documents")
     check_writable(out)
     layout = Layout(text_field, id_field, has_codes=codes)
     count = 0
-    with Collection(collection) as opened, display() as bars:
-        look = _documents(opened, where, bars.stage("Looking at the fields"))
-        with open_writer(out, layout, lambda: look) as write:
-            documents = _documents(opened, where, bars.stage("Writing"))
-            for document, code in _with_codes(opened.model, documents, wanted=codes):
+    with Collection(collection) as opened, display() as progress:
+
+        def read(stage: str) -> Iterator[Document]:
+            documents = opened.documents(where=where)
+            return with_progress(documents, len(opened), progress.stage(stage))
+
+        with document_writer(out, layout, lambda: read("Reading the fields")) as write:
+            for document, code in _with_codes(opened.model, read("Writing"), wanted=codes):
                 write(document, code)
                 count += 1
     if as_json:
@@ -297,24 +272,15 @@ def export(
         print_facts([("file", str(out)), ("documents", f"{count:,}")])
 
 
-def _documents(collection: Collection, where: str | None, progress: FractionCallback) -> Iterator[Document]:
-    total = max(1, len(collection))
-    for count, document in enumerate(collection.documents(where=where)):
-        if count % DOCUMENTS_PER_REPORT == 0:
-            progress(min(1.0, count / total))
-        yield document
-    progress(1.0)
-
-
 def _with_codes(
     model: Model, documents: Iterable[Document], *, wanted: bool
 ) -> Iterator[tuple[Document, str | None]]:
-    """Yield documents with their codes; None for one without any word that the model knows."""
+    """Yield documents with their codes in hexadecimal; None for documents without known words."""
     from snuh.encoding import encode_documents
 
     if not wanted:
         yield from ((document, None) for document in documents)
         return
     for batch in encode_documents(model, documents):
-        for document, code, known in zip(batch.documents, batch.codes, batch.known, strict=True):
-            yield document, code.tobytes().hex() if known else None
+        for document, code in zip(batch.documents, batch.packed(), strict=True):
+            yield document, None if code is None else code.hex()

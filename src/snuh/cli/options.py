@@ -1,4 +1,4 @@
-"""The arguments and options that several commands share."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -9,59 +9,59 @@ import typer
 
 from snuh.methods import DEFAULT
 
-MAX_CHARACTERS = 10_000_000  # the library's own limit: importing it here would make --help slow
-
+MAX_CHARACTERS = 10_000_000  # same as the library's limit; importing that would make --help slow
 
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="SOURCE", help="The documents: a file, a folder, a collection, - or a corpus name."
+        metavar="SOURCE", help="Documents: a file, folder, collection, corpus name, or - for stdin."
     ),
 ]
-ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help='A model folder made by "snuh fit".')]
+ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help='Model folder made by "snuh fit".')]
 CollectionAddress = Annotated[
     str,
-    typer.Argument(metavar="COLLECTION", help='A collection made by "snuh create".'),
+    typer.Argument(metavar="COLLECTION", help='Collection made by "snuh create".'),
 ]
-Bits = Annotated[int, typer.Option(metavar="N", help="Length of the codes, a multiple of 8.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
-TextField = Annotated[str, typer.Option(metavar="NAME", help="The field that holds the text.")]
-IdField = Annotated[str, typer.Option(metavar="NAME", help="The field that holds the id.")]
-MaxCharacters = Annotated[int, typer.Option(metavar="N", help="The longest text to take.")]
+Bits = Annotated[int, typer.Option(metavar="N", help="Code length in bits, a multiple of 8.")]
+Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
+TextField = Annotated[str, typer.Option(metavar="NAME", help="Field that contains the text.")]
+IdField = Annotated[str, typer.Option(metavar="NAME", help="Field that contains the id.")]
+MaxCharacters = Annotated[
+    int, typer.Option(metavar="N", help="Maximum length of a text; longer ones are an error.")
+]
 
-# How to learn; what is not given is taken from elsewhere
+# Training options: None means the value of --config, or the default
 Method = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help=f'How to learn, see "snuh methods"; {DEFAULT} if not given.'),
+    typer.Option(metavar="NAME", help=f'Training method, see "snuh methods" (default: {DEFAULT}).'),
 ]
 Length = Annotated[
     int | None,
-    typer.Option("--bits", metavar="N", help="Length of the codes, a multiple of 8; 64 if not given."),
+    typer.Option("--bits", metavar="N", help="Code length in bits, a multiple of 8 (default: 64)."),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Of everything random; 0 if not given.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed (default: 0).")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A parameter of the method, or features.KEY=VALUE for the vocabulary; as often as needed.",
+        help="Set a parameter of the method, or features.KEY=VALUE of the features; repeatable.",
     ),
 ]
 
-# How to search
-K = Annotated[int, typer.Option("-k", metavar="N", help="How many documents to show.")]
+# Search options
+K = Annotated[int, typer.Option("-k", metavar="N", help="Number of hits to return.")]
 Where = Annotated[
-    str | None, typer.Option(metavar="FILTER", help="Only documents like this, such as 'year >= 2020'.")
+    str | None,
+    typer.Option(metavar="FILTER", help="Only documents that match this filter, e.g. 'year >= 2020'."),
 ]
 RerankBy = Annotated[
     str | None,
-    typer.Option("--rerank", metavar="BY", help="Order the nearest more finely: asymmetric or cosine."),
+    typer.Option("--rerank", metavar="METHOD", help="Rerank the nearest documents: asymmetric or cosine."),
 ]
-Radius = Annotated[
-    int | None, typer.Option(metavar="N", help="Only documents that differ in at most N bits.")
-]
+Radius = Annotated[int | None, typer.Option(metavar="N", help="Only documents within Hamming distance N.")]
 Approximate = Annotated[
     bool,
-    typer.Option("--approximate", help='Use the index built by "snuh index": faster, and may miss hits.'),
+    typer.Option("--approximate", help='Use the index built by "snuh index": faster, but may miss hits.'),
 ]
-Explain = Annotated[bool, typer.Option("--explain", help="Show which words brought each document up.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Highlight the words that each match is based on.")]

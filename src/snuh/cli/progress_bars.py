@@ -1,4 +1,4 @@
-"""Live bars on a terminal, and below them the latest epoch."""
+"""Progress bars on a terminal, with the latest epoch below them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from snuh.cli.output import Display
 
 
 class Bars(Display):
-    """One bar a stage, with the time left, and the time taken once it is done."""
+    """One bar per stage, with the remaining time, and the elapsed time once it is done."""
 
     def __init__(self) -> None:
         self._progress = _BarsAndNote(
@@ -48,7 +48,7 @@ class Bars(Display):
         self._progress.stop()
 
     def show(self, label: str, done: float) -> None:
-        """Move the bar of a stage; a new stage ends those before it."""
+        """Update the bar of a stage; a new stage finishes the previous ones."""
         if label not in self._tasks:
             self._finish_all()
             self._tasks[label] = self._progress.add_task(label, total=None)
@@ -56,11 +56,11 @@ class Bars(Display):
             self._progress.update(self._tasks[label], total=1.0, completed=done)
 
     def show_epoch(self, label: str, line: str) -> None:
-        """Show the epoch below the bars, in two lines."""
+        """Show the epoch in two lines below the bars."""
         self._progress.note = line.replace(" · score ", "\nscore ")
 
     def _finish_all(self) -> None:
-        # A fit that stops early, or a reader that does not say when it is done, ends its stage all the same.
+        # A fit may stop early, and a reader may not report 1.0 at its end.
         for task in self._progress.tasks:
             if not task.finished:
                 self._progress.update(task.id, total=1.0, completed=1.0)

@@ -1,4 +1,4 @@
-"""`snuh search`: the documents nearest to a text, in a collection or in any source."""
+"""`snuh search` and `snuh similar`: the documents nearest to a text or to a document."""
 
 from __future__ import annotations
 
@@ -33,15 +33,20 @@ EXAMPLES = (
     "snuh search tickets --queries questions.jsonl -k 3 > hits.jsonl",
     'snuh search tickets.jsonl "printer is on fire" --model model -k 3 --json',
 )
+SIMILAR_EXAMPLES = (
+    "snuh similar tickets ticket-7",
+    "snuh similar tickets ticket-7 -k 3 --where 'year >= 2020' --explain",
+    "snuh similar tickets -- -7",
+)
 
 
 def search(
-    place: Annotated[
-        str, typer.Argument(metavar="COLLECTION", help="A collection; or a source, together with --model.")
+    target: Annotated[
+        str, typer.Argument(metavar="COLLECTION", help="Collection, or with --model any source.")
     ],
     text: Annotated[
         str | None,
-        typer.Argument(metavar="TEXT", help="What to look for.", callback=check_text, show_default=False),
+        typer.Argument(metavar="TEXT", help="Text to search for.", callback=check_text, show_default=False),
     ] = None,
     k: K = 10,
     where: Where = None,
@@ -51,22 +56,22 @@ def search(
     explain: Explain = False,
     queries: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Search for each text of a source; JSON lines come out."),
+        typer.Option(metavar="FILE", help="Search for each text of this source; outputs JSON lines."),
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Search a source that is no collection.")
+        Path | None, typer.Option(metavar="MODEL", help="Search a source instead of a collection.")
     ] = None,
     text_field: TextField = "text",
     id_field: IdField = "id",
     as_json: Json = False,
 ) -> None:
-    """Show the documents whose codes are nearest to a text's.
+    """Search for the documents whose codes are nearest to that of a text.
 
-    The distance is the number of bits that differ; documents at the same distance come in the order in which
-    they were added. Documents without any word that the model knows are left out.
+    Hits are ordered by Hamming distance, the number of differing bits, and then by insertion order. Documents
+    without known words are not found.
 
-    --rerank asymmetric weighs each bit by how sure the query is of it; --rerank cosine compares the words
-    themselves. With --queries, a query of which the model knows no word finds nothing, and a warning says so.
+    --rerank asymmetric weighs each bit by how certain the query is of it; --rerank cosine compares TF-IDF
+    rows. With --queries, a query without known words has no hits, and a warning lists it.
     """
     from snuh.cli.output import holds_collection
     from snuh.cli.render import check_k, search_collection, search_queries, search_source
@@ -76,60 +81,39 @@ def search(
     check_k(k)
     if (text is None) == (queries is None):
         raise InputError(
-            "expected a text to look for, or --queries FILE, got " + ("neither" if text is None else "both")
+            "expected a text to search for, or --queries FILE, got " + ("neither" if text is None else "both")
         )
     if model is not None:
-        if holds_collection(place):
-            raise InputError(f"{redact(place)} is a collection and has a model of its own: leave --model out")
-        for_collections = {"where": where, "rerank": rerank, "radius": radius, "queries": queries}
-        _refuse(for_collections | {"explain": explain or None, "approximate": approximate or None}, place)
-        search_source(place, text or "", model, k=k, text_field=text_field, id_field=id_field, json=as_json)
+        if holds_collection(target):
+            raise InputError(f"{redact(target)} is a collection, which has its own model: omit --model")
+        _reject_collection_options(
+            {
+                "--where": where,
+                "--rerank": rerank,
+                "--radius": radius,
+                "--queries": queries,
+                "--explain": explain or None,
+                "--approximate": approximate or None,
+            },
+            target,
+        )
+        search_source(target, text or "", model, k=k, text_field=text_field, id_field=id_field, json=as_json)
         return
-    if not is_remote(place) and Path(place).exists() and not holds_collection(place):
+    if not is_remote(target) and Path(target).exists() and not holds_collection(target):
         raise InputError(
-            f'{place} is not a collection: make one with "snuh create FOLDER --from {place}", '
+            f'{target} is not a collection: create one with "snuh create FOLDER --from {target}", '
             "or name a model with --model"
         )
-    how: SearchOptions = {
-        "k": k,
-        "where": where,
-        "radius": radius,
-        "rerank": cast("Rerank | None", rerank),
-        "approximate": approximate,
-    }
+    options = _search_options(k, where, radius, rerank, approximate)
     if queries is not None:
-        search_queries(place, queries, how, explained=explain, text_field=text_field, id_field=id_field)
+        search_queries(target, queries, options, explained=explain, text_field=text_field, id_field=id_field)
     else:
-        search_collection(place, text or "", how, explained=explain, json=as_json)
-
-
-def _refuse(options: Mapping[str, object], place: str) -> None:
-    from snuh.errors import InputError
-
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(
-                f"--{name} needs a collection: make one with "
-                f'"snuh create FOLDER --from {place} --model MODEL"'
-            )
-
-
-# `snuh similar`: the documents nearest to one of the collection.
-
-if TYPE_CHECKING:
-    from snuh.collection import Rerank
-    from snuh.collection.query import SearchOptions
-
-SIMILAR_EXAMPLES = (
-    "snuh similar tickets ticket-7",
-    "snuh similar tickets ticket-7 -k 3 --where 'year >= 2020' --explain",
-    "snuh similar tickets -- -7",
-)
+        search_collection(target, text or "", options, explained=explain, json=as_json)
 
 
 def similar(
     collection: CollectionAddress,
-    doc_id: Annotated[str, typer.Argument(metavar="ID", help="The document.", callback=check_text)],
+    doc_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", callback=check_text)],
     k: K = 10,
     where: Where = None,
     rerank: RerankBy = None,
@@ -138,18 +122,35 @@ def similar(
     explain: Explain = False,
     as_json: Json = False,
 ) -> None:
-    """Show the documents whose codes are nearest to a document's, itself left out.
+    """Search for the documents whose codes are nearest to that of a document, without itself.
 
     The options are those of "snuh search".
     """
     from snuh.cli.render import check_k, search_similar
 
     check_k(k)
-    how: SearchOptions = {
+    options = _search_options(k, where, radius, rerank, approximate)
+    search_similar(collection, doc_id, options, explained=explain, json=as_json)
+
+
+def _search_options(
+    k: int, where: str | None, radius: int | None, rerank: str | None, approximate: bool
+) -> SearchOptions:
+    return {
         "k": k,
         "where": where,
         "radius": radius,
         "rerank": cast("Rerank | None", rerank),
         "approximate": approximate,
     }
-    search_similar(collection, doc_id, how, explained=explain, json=as_json)
+
+
+def _reject_collection_options(options: Mapping[str, object], source: str) -> None:
+    from snuh.errors import InputError
+
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                f"{name} needs a collection: create one with "
+                f'"snuh create FOLDER --from {source} --model MODEL"'
+            )

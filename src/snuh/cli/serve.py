@@ -1,4 +1,4 @@
-"""`snuh serve`: collections over HTTP, with a page to search and explore them."""
+"""`snuh serve`: an HTTP API and a web page for collections."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ EXAMPLES = (
 
 def serve(
     collections: Annotated[
-        list[str], typer.Argument(metavar="COLLECTION", help="The collections; each is named by its folder.")
+        list[str], typer.Argument(metavar="COLLECTION", help="Collections to serve, named by their folders.")
     ],
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; any but this machine's own needs tokens.")
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; other than localhost needs tokens.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="0 takes one that is free.")] = 8765,
+    port: Annotated[int, typer.Option(metavar="N", help="Port to listen on; 0 selects a free one.")] = 8765,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help='Lines such as "read TOKEN" and "write TOKEN".')
+        Path | None, typer.Option(metavar="FILE", help='File with lines "read TOKEN" and "write TOKEN".')
     ] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Nobody may add or delete.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Do not allow writes.")] = False,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="A site whose pages may use the API; may be repeated."),
+        typer.Option(metavar="ORIGIN", help="Allow this origin to use the API (CORS); repeatable."),
     ] = None,
     proxy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A server in front, whose X-Forwarded- headers are believed; may be repeated.",
+            help="Trust the X-Forwarded-* headers of this reverse proxy; repeatable.",
         ),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(metavar="N", help="Requests a second from one address; 0: any number.")
+        float | None,
+        typer.Option(metavar="N", help="Requests per second and client address; 0 is unlimited."),
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes that answer.")] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", help="Number of worker processes.")] = 1,
 ) -> None:
-    """Answer searches over HTTP, and show a page to search and explore the collections.
+    """Serve collections over HTTP: a JSON API, and a web page to search and explore them.
 
-    Listens on this machine only. For any other address there must be tokens, in a file or in the variables
-    SNUH_READ_TOKEN and SNUH_WRITE_TOKEN. Ctrl-C ends it, after the requests under way.
+    Listens on localhost by default. Any other address requires tokens, from a file or from the environment
+    variables SNUH_READ_TOKEN and SNUH_WRITE_TOKEN. Ctrl-C stops the server after the current requests.
     """
     from snuh.cli.serving import run_server
 

@@ -1,4 +1,4 @@
-"""Checking what a server is told, and running it."""
+"""Check the options of `snuh serve` and run the server."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError(f'serving needs {error.name}: pip install "snuh[serve]"') from None
 
-DEFAULT_RATE = 100.0  # for addresses that others can reach
+DEFAULT_RATE = 100.0  # for addresses that other machines can reach
 MAX_WORKERS = 64
-ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d+)?")  # as browsers write it
+ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d+)?")  # as browsers send it
 
 
 def run_server(
@@ -47,39 +47,39 @@ def run_server(
     rate: float | None,
     workers: int,
 ) -> None:
-    """Serve until told to end."""
+    """Serve until SIGINT or SIGTERM."""
     folders = named_folders(collections)
     tokens = find_tokens(token_file, os.environ)
     _check(host=host, port=port, tokens=tokens, origins=origins, rate=rate, workers=workers)
-    Proxies(proxies)  # checks the addresses
+    Proxies(proxies)  # validates the addresses
     for folder in collections:
-        Collection(folder).close()  # what is wrong with one is told before anything listens
-    if hasattr(signal, "SIGPIPE"):  # whoever goes away before the answer does not end the server
+        Collection(folder).close()  # report a broken collection before listening
+    if hasattr(signal, "SIGPIPE"):  # a client that disconnects must not end the server
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    usual = 0.0 if is_loopback(host) else DEFAULT_RATE
-    with tempfile.TemporaryDirectory(prefix="snuh-serve-") as scratch, listen(host, port) as listening:
-        place = listening.getsockname()[1]
+    default_rate = 0.0 if is_loopback(host) else DEFAULT_RATE
+    with tempfile.TemporaryDirectory(prefix="snuh-serve-") as scratch, listen(host, port) as listener:
+        bound_port = listener.getsockname()[1]
         settings = Settings(
             folders=folders,
             scratch=scratch,
             host=host,
-            port=place,
+            port=bound_port,
             workers=workers,
             is_read_only=read_only,
             origins=tuple(origins),
             proxies=tuple(proxies),
             tokens=tokens,
-            limits=Limits(rate=usual if rate is None else rate),
+            limits=Limits(rate=default_rate if rate is None else rate),
         )
         if workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = scratch
-        for ending in (signal.SIGTERM, signal.SIGINT):  # that is how a server ends, and no error
-            signal.signal(ending, lambda *_: sys.exit(0))
-        shown = f"[{host}]" if ":" in host else host
+        for number in (signal.SIGTERM, signal.SIGINT):  # a regular exit, not an error
+            signal.signal(number, lambda *_: sys.exit(0))
+        url = f"http://[{host}]:{bound_port}" if ":" in host else f"http://{host}:{bound_port}"
         started = run(
             settings,
-            listening,
-            on_ready=lambda: say(f"serving {', '.join(folders)} at http://{shown}:{place} (Ctrl-C ends it)"),
+            listener,
+            on_ready=lambda: say(f"serving {', '.join(folders)} at {url} (press Ctrl-C to stop)"),
         )
     if not started:
         raise typer.Exit(1)
@@ -90,8 +90,8 @@ def _check(
 ) -> None:
     if not is_loopback(host) and not tokens:
         raise InputError(
-            f"{host} can be reached from other machines: give tokens with --token-file, "
-            f"or in the variables {' and '.join(VARIABLES.values())}"
+            f"other machines can reach {host}: set tokens with --token-file, "
+            f"or in the environment variables {' and '.join(VARIABLES.values())}"
         )
     if not 0 <= port <= 65_535:
         raise InputError(f"--port must be from 0 to 65535, got {port}")

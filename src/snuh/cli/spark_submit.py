@@ -1,4 +1,4 @@
-"""The script for `spark-submit`: it runs `snuh spark` with the arguments that follow."""
+"""Script for `spark-submit`: runs `snuh spark` with the arguments that follow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     if Path(sys.path[0]) == Path(__file__).parent:
-        del sys.path[0]  # the script's folder, whose modules would shadow others of the same name
+        del sys.path[0]  # the script's folder: its modules would shadow others of the same name
     from snuh.cli import main
 
     sys.argv.insert(1, "spark")

@@ -1,4 +1,4 @@
-"""Learning in the terminal: progress on stderr, and Ctrl-C that keeps what was learnt."""
+"""Training options, settings files, and training with progress and Ctrl-C handling."""
 
 from __future__ import annotations
 
@@ -24,55 +24,61 @@ from snuh.methods import DEFAULT, info
 from snuh.model import Model
 from snuh.progress import OnProgress, Progress
 
-# `--set key=value`: settings of the method, and with the prefix `features.` of the features.
+T = TypeVar("T")
 
+DEFAULT_BITS = 64
 FEATURES_PREFIX = "features."
-OWN_OPTIONS = {"bits": "--bits", "n_bits": "--bits", "seed": "--seed", "method": "--method"}
+DEDICATED_OPTIONS = {"bits": "--bits", "n_bits": "--bits", "seed": "--seed", "method": "--method"}
+
+FORMAT, VERSION = "snuh-settings", 1
+SUFFIX = ".json"
+CONFIG_KEYS: Mapping[str, tuple[type, str]] = {
+    "method": (str, "a string"),
+    "bits": (int, "an integer"),
+    "seed": (int, "an integer"),
+    "parameters": (dict, "an object"),
+    "features": (dict, "an object"),
+}
+HEADER_KEYS = ("format", "version", "origin")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the user set, by name; the values are whatever JSON can say."""
+    """Values of `--set`, by name; each is a JSON value."""
 
     method: dict[str, Any] = field(default_factory=dict)
     features: dict[str, Any] = field(default_factory=dict)
 
 
 def parse_settings(assignments: Sequence[str]) -> Settings:
-    """Read `key=value` texts; a value that is not JSON is taken as text."""
+    """Parse `key=value` strings, `features.key=value` for features; a value that is not JSON is a string."""
     settings = Settings()
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         key = key.strip()
         if not key or not equals:
             raise InputError(f'--set expects key=value, such as --set epochs=10, got "{assignment}"')
-        if key in OWN_OPTIONS:
-            raise InputError(f"{key} has an option of its own: use {OWN_OPTIONS[key]} {text}")
+        if key in DEDICATED_OPTIONS:
+            raise InputError(f"{key} cannot be set with --set: use {DEDICATED_OPTIONS[key]} {text}")
         is_features = key.startswith(FEATURES_PREFIX)
         target = settings.features if is_features else settings.method
         name = key.removeprefix(FEATURES_PREFIX)
         if name in target:
-            raise InputError(f"--set {key} is there twice: give it once")
-        target[name] = _value(text)
+            raise InputError(f"--set {key} is given twice: give it once")
+        target[name] = _parse_value(text)
     return settings
 
 
-def _value(text: str) -> Any:  # whatever JSON can say
+def _parse_value(text: str) -> Any:  # a JSON value
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
-# Files of settings: what `snuh tune` writes and `snuh fit --config` takes.
-
-FORMAT, VERSION = "snuh-settings", 1
-SUFFIX = ".json"
-
-
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How to learn; what is None or empty is as usual."""
+    """The content of a settings file; None and empty mean the default."""
 
     method: str | None = None
     bits: int | None = None
@@ -81,64 +87,50 @@ class Config:
     features: Mapping[str, Any] = field(default_factory=dict)
 
 
-SETTINGS: Mapping[str, tuple[type, str]] = {
-    "method": (str, "a text"),
-    "bits": (int, "a whole number"),
-    "seed": (int, "a whole number"),
-    "parameters": (dict, "an object"),
-    "features": (dict, "an object"),
-}
-ABOUT = ("format", "version", "origin")  # the file itself, and where it came from
-
-
 def read_config(path: Path) -> Config:
-    """Read a file of settings, also one written by hand: every key may be absent."""
+    """Read a settings file; every key is optional, for files written by hand."""
     content = read_json(path)
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a JSON object with settings, got {type(content).__name__}")
     if content.get("format", FORMAT) != FORMAT:
-        raise InputError(f'{path} is no file of settings: expected the format "{FORMAT}"')
+        raise InputError(f'{path} is not a settings file: expected the format "{FORMAT}"')
     if content.get("version", VERSION) != VERSION:
         raise InputError(
-            f"{path} is of version {content['version']}, this snuh reads {VERSION}: use a newer snuh"
+            f"{path} has version {content['version']}, this snuh reads {VERSION}: use a newer snuh"
         )
-    known = (*SETTINGS, *ABOUT)
+    known = (*CONFIG_KEYS, *HEADER_KEYS)
     for name in content:
         if name not in known:
             raise InputError(
                 f'{path} has an unknown key "{name}"{suggest(name, known)}: expected {", ".join(known)}'
             )
-    given = {name: content[name] for name in SETTINGS if name in content}
-    for name, value in given.items():
-        kind, expected = SETTINGS[name]
+    values = {name: content[name] for name in CONFIG_KEYS if name in content}
+    for name, value in values.items():
+        kind, expected = CONFIG_KEYS[name]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise InputError(f"{path}: {name} must be {expected}, got {value!r}")
-    return Config(**given)
+    return Config(**values)
 
 
 def write_config(path: Path, config: Config, *, origin: Mapping[str, Any]) -> None:
-    """Write a file of settings, with a word on where they came from."""
-    with atomic_write(path) as beside:
+    """Write a settings file; `origin` records where the settings come from."""
+    with atomic_write(path) as temporary:
         content = {"format": FORMAT, "version": VERSION, **asdict(config), "origin": origin}
-        write_json(beside, content, indent=2)
+        write_json(temporary, content, indent=2)
 
 
 def check_config_path(path: Path) -> None:
-    """Raise InputError where a file of settings would replace some other file, or has another ending."""
+    """Raise InputError if `path` has another suffix, or is an existing file that is not a settings file."""
     if path.suffix != SUFFIX:
         raise InputError(f'--out must end in {SUFFIX}, got "{path}"')
     if not path.exists():
         return
     try:
-        is_ours = read_json(path)["format"] == FORMAT
+        is_config = read_json(path)["format"] == FORMAT
     except (InputError, KeyError, TypeError):
-        is_ours = False
-    if not is_ours:
-        raise InputError(f"{path} exists and is no file of settings: choose another, or remove it first")
-
-
-DEFAULT_BITS = 64
-T = TypeVar("T")
+        is_config = False
+    if not is_config:
+        raise InputError(f"{path} exists and is not a settings file: choose another, or remove it first")
 
 
 def make_hasher(
@@ -149,9 +141,9 @@ def make_hasher(
     settings: Sequence[str] = (),
     config: Config | None = None,
 ) -> TextHasher:
-    """Return what learns, with everything checked that can be before a document is read; None: as usual.
+    """Return the hasher to train, with everything validated that needs no documents.
 
-    What is given here comes before what a file of settings says.
+    Arguments take precedence over `config`; None means the value of `config`, or the default.
     """
     config = config or Config()
     _check_same_method(method, config)
@@ -159,79 +151,79 @@ def make_hasher(
     bits = _first(bits, config.bits, DEFAULT_BITS)
     info(method)
     check_bits(bits)
-    chosen = parse_settings(settings)
+    parsed = parse_settings(settings)
     return TextHasher(
         method,
         bits,
         seed=_first(seed, config.seed, 0),
-        features={**config.features, **chosen.features},
-        parameters={**config.parameters, **chosen.method},
+        features={**config.features, **parsed.features},
+        parameters={**config.parameters, **parsed.method},
     )
 
 
 def check_features(hasher: TextHasher, source: TextSource | MatrixSource) -> None:
-    """Raise InputError where settings of the features do not suit the source, or are none."""
+    """Raise InputError if features are set for a source that contains feature rows already."""
     if isinstance(source, MatrixSource) and hasher.features:
         name = next(iter(hasher.features))
-        raise InputError(f"features.{name} is for texts, {source.name} holds feature rows: leave it out")
+        raise InputError(f"features.{name} is for texts, {source.name} contains feature rows: omit it")
 
 
 def _check_same_method(method: str | None, config: Config) -> None:
-    theirs = config.method or DEFAULT
-    if method is not None and method != theirs and config.parameters:
+    config_method = config.method or DEFAULT
+    if method is not None and method != config_method and config.parameters:
         raise InputError(
-            f"the file of settings has parameters of {theirs}, --method says {method}: "
-            "leave out --method or --config"
+            f"the settings file has parameters of {config_method}, --method is {method}: "
+            "omit --method or --config"
         )
 
 
-def _first(given: T | None, config: T | None, usual: T) -> T:
-    if given is not None:
-        return given
-    return usual if config is None else config
+def _first(option: T | None, configured: T | None, default: T) -> T:
+    if option is not None:
+        return option
+    return default if configured is None else configured
 
 
-def learn(hasher: TextHasher, source: TextSource | MatrixSource, *, save: Callable[[], None]) -> Model:
-    """Fit, save and return the model; where Ctrl-C came too early to keep anything, exit 130."""
+def train(hasher: TextHasher, source: TextSource | MatrixSource, *, save: Callable[[], None]) -> Model:
+    """Fit a hasher, call `save` and return the model; exit 130 on Ctrl-C before the first epoch."""
     with holding_ctrl_c() as ctrl_c:
         try:
-            with display() as shown:
-                shown.show("Getting ready", 0.0)  # importing PyTorch takes seconds
-                hasher.fit_source(source, on_progress=ctrl_c.watch(shown))
+            with display() as progress:
+                progress.show("Starting", 0.0)  # importing PyTorch takes seconds
+                hasher.fit_source(source, on_progress=ctrl_c.watch(progress))
         except KeyboardInterrupt:
-            say("interrupted before the first epoch was done: nothing is written")
+            say("interrupted before the end of the first epoch: nothing was written")
             raise typer.Exit(EXIT_INTERRUPTED) from None
         save()
     model = hasher.model_
     if model is None:
         raise RuntimeError("fit_source left no model")
     if model.training["stopped"] == "interrupted":
-        say(f"interrupted: the best model so far is kept, that of epoch {model.training['best_epoch']}")
+        say(f"interrupted: kept the best model so far, of epoch {model.training['best_epoch']}")
     return model
 
 
 class CtrlC:
-    """Stops at once before the first epoch is done; after it only where training can be ended.
+    """A SIGINT handler that stops at once before the first epoch, and later only when progress is reported.
 
-    A second Ctrl-C, or one that comes when training is over, would otherwise cost the model.
+    Without it, a second Ctrl-C, or one after the end of training, would lose the model.
     """
 
-    asked = False
+    requested = False
     has_epoch = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Take the signal."""
-        is_first, self.asked = not self.asked, True
+        """Handle the signal."""
+        is_first, self.requested = not self.requested, True
         if is_first and not self.has_epoch:
             raise KeyboardInterrupt
 
     def watch(self, on_progress: OnProgress) -> OnProgress:
-        """Return a callback that passes progress on, and ends the training where that was asked for."""
+        """Return a progress callback that also ends the training after Ctrl-C."""
 
         def report(progress: Progress) -> None:
             self.has_epoch = self.has_epoch or progress.epoch is not None
             on_progress(progress)
-            if self.asked:
+            if self.requested:
                 raise KeyboardInterrupt
 
         return report
@@ -239,15 +231,15 @@ class CtrlC:
 
 @contextmanager
 def holding_ctrl_c() -> Iterator[CtrlC]:
-    """Keep Ctrl-C from ending the process where that would cost what was learnt."""
+    """Install the handler inside the block, unless SIGINT is ignored, as in a background process."""
     ctrl_c = CtrlC()
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # who runs us in the background ignores Ctrl-C
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is not signal.default_int_handler:
         yield ctrl_c
         return
     signal.signal(signal.SIGINT, ctrl_c.handle)
     try:
         yield ctrl_c
     finally:
-        # Once asked, the command is on its way out: a late second Ctrl-C must not look like a failure.
-        signal.signal(signal.SIGINT, signal.SIG_IGN if ctrl_c.asked else before)
+        # After Ctrl-C the command is about to exit: a late second one must not look like a failure.
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ctrl_c.requested else previous)

@@ -31,7 +31,7 @@ def run_trials(objective: Objective, study: Study, *, trials: int, minutes: floa
                 trial.discard()
                 return True
             _report_latest(study, trials)
-            if ctrl_c.asked:
+            if ctrl_c.requested:
                 return True
     return False
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from snuh.corpus import Document
-from snuh.corpus.document import SPLITS, FieldNames, RecordError, quote, to_document
+from snuh.corpus.document import SPLITS, FieldNames, RecordError, to_document
 from snuh.errors import InputError
+from snuh.text import quote
 
 
 def checked_documents(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from snuh.errors import InputError, suggest
+from snuh.text import shorten
 
 VARIABLE = "SNUH_DATA"
 
@@ -29,7 +30,7 @@ def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
     value = os.environ.get(VARIABLE)
     if not value:
         raise InputError(
-            f'there is no file or folder "{name[:60]}"; to use a corpus by its name, set {VARIABLE} '
+            f'there is no file or folder "{shorten(name)}"; to use a corpus by its name, set {VARIABLE} '
             f"to the folder that holds it{_origin(name)}"
         )
     folder = Path(value)
@@ -43,7 +44,7 @@ def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
     known = _corpora(folder, suffixes)
     listed = ", ".join(known) or "no readable files"
     raise InputError(
-        f'there is no file, folder or corpus "{name[:60]}"{suggest(name, known)}; {VARIABLE} holds: '
+        f'there is no file, folder or corpus "{shorten(name)}"{suggest(name, known)}; {VARIABLE} holds: '
         f"{listed}{_origin(name)}"
     )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from snuh.errors import InputError, suggest
+from snuh.text import quote
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 FractionCallback: TypeAlias = Callable[[float], None]
@@ -41,7 +41,6 @@ class TextSource(ABC):
         return self.documents()
 
 
-MAX_QUOTE = 60
 MAX_LISTED = 20
 
 # Names of the three splits in other tools.
@@ -101,11 +100,6 @@ def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Docum
         _split_of(split) if split is not None else None,
         fields,
     )
-
-
-def quote(value: str) -> str:
-    """Quote user input for a one-line message, truncated if it is long."""
-    return json.dumps(value if len(value) <= MAX_QUOTE else value[:MAX_QUOTE] + "...", ensure_ascii=False)
 
 
 def describe(value: object) -> str:

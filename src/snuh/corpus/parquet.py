@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from snuh.corpus.document import quote
 from snuh.corpus.reader import Meter, Records
 from snuh.errors import InputError
+from snuh.text import quote
 
 if TYPE_CHECKING:
     import pyarrow as pa

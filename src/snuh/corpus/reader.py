@@ -19,10 +19,10 @@ from snuh.corpus.document import (
     MissingFieldError,
     RecordError,
     TextSource,
-    quote,
     to_document,
 )
 from snuh.errors import InputError
+from snuh.text import quote
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from snuh.corpus.document import JSON, Document, FieldNames, FractionCallback, TextSource, describe, quote
+from snuh.corpus.document import JSON, Document, FieldNames, FractionCallback, TextSource, describe
 from snuh.corpus.reader import BOM, Format, Meter, Records, RecordSource, not_utf8, text_lines
 from snuh.errors import InputError
+from snuh.text import quote
 
 # The largest limit that every platform accepts; the default rejects fields over 128 KiB.
 FIELD_LIMIT = 2**31 - 1

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from snuh.codes import hamming_pairs
 from snuh.corpus import Document
 from snuh.corpus.document import JSON
 from snuh.dedup.near_duplicates import (
@@ -172,7 +173,7 @@ def _duplicates(result: Duplicates, corpus: _Corpus) -> Sequence[Duplicate]:
     members = np.flatnonzero(cluster >= 0)
     members = members[np.lexsort((members, ~kept[members], cluster[members]))]
     leaders = result.representative[members]
-    distances = np.bitwise_count(corpus.codes[members] ^ corpus.codes[leaders]).sum(axis=1)
+    distances = hamming_pairs(corpus.codes[members], corpus.codes[leaders])
     return [
         Duplicate(
             corpus.ids[row],

@@ -76,7 +76,7 @@ def readable_parts(model: Model) -> tuple[TfidfFeatures, Floats]:
             f"expected an encoder of one linear layer, got {len(layers)} layers: in a deeper one "
             "words have no separate contributions to a bit"
         )
-    if not layers[0].ascends:
+    if not layers[0].is_monotonic:
         raise InputError(
             f"expected an encoder with an increasing activation, got {layers[0].activation}: with others "
             "words have no separate contributions to a bit; use a model of another method"

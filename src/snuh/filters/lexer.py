@@ -11,6 +11,7 @@ from enum import Enum
 
 from snuh.errors import InputError
 from snuh.filters.tree import KEYWORDS, Field, Value
+from snuh.text import printable, shorten
 
 MAX_CHARACTERS = 10_000
 MAX_QUOTE = 40  # characters
@@ -48,15 +49,8 @@ class FilterError(InputError):
 
 def quote(text: str) -> str:
     """Quote a part of the filter for a one-line message, shortened; a string keeps its own quotes."""
-    short = printable(text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}...")
+    short = printable(shorten(text, MAX_QUOTE))
     return short if short.startswith(('"', "'")) else f'"{short}"'
-
-
-def printable(text: str) -> str:
-    """Replace characters that are not printable, such as line breaks."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
 
 
 def _width(text: str) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh._numba import usable_processors
-from snuh.codes import check_codes
+from snuh.codes import as_words, check_codes
 from snuh.errors import InputError
 from snuh.index.hamming_kernels import LIMIT, SIZE, scan_chunk
 
@@ -71,9 +71,8 @@ class TopK:
 
 
 def widest_words(codes: NDArray[np.uint8]) -> Words:
-    """View contiguous codes (documents, bytes) as the widest unsigned integers that divide a row."""
-    size = next(size for size in (8, 4, 2, 1) if codes.shape[1] % size == 0)
-    return read_only(codes.view(f"u{size}"))
+    """View contiguous codes (documents, bytes) as the widest integers that divide a row, read-only."""
+    return read_only(as_words(codes))
 
 
 def read_only(array: Array) -> Array:

@@ -194,5 +194,5 @@ def method_class(name: str) -> type[Any]:  # a HashingEstimator; importing it he
 def make(name: str, *, bits: int, seed: int, parameters: Mapping[str, Any] | None = None) -> Any:
     """Build an estimator by name; InputError suggests the nearest name for an unknown parameter."""
     cls = method_class(name)
-    check_arguments(cls, parameters or {}, what=f"{name}'s parameters", but=("n_bits", "seed"))
+    check_arguments(cls, parameters or {}, what=f"{name}'s parameters", exclude=("n_bits", "seed"))
     return cls(n_bits=bits, seed=seed, **(parameters or {}))

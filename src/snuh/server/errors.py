@@ -9,10 +9,11 @@ from typing import Any
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 from starlette.responses import Response
 
-from snuh.corpus.document import describe, quote
+from snuh.corpus.document import describe
 from snuh.errors import CollectionError, ModelError, SnuhError, UnknownDocumentError
 from snuh.filters import FilterError
 from snuh.search import UnknownWordsError
+from snuh.text import quote, shorten
 from snuh.urls import redact
 
 MAX_INPUT_CHARACTERS = 60  # of an invalid number quoted in a message
@@ -101,5 +102,5 @@ def from_validation_error(details: ErrorDetails) -> ApiError:
 def _format_input(value: object) -> str:
     if isinstance(value, bool | int | float) or value is None:
         text = str(value).lower() if isinstance(value, bool) or value is None else repr(value)
-        return text if len(text) <= MAX_INPUT_CHARACTERS else f"{text[: MAX_INPUT_CHARACTERS - 3]}..."
+        return shorten(text)
     return quote(value) if isinstance(value, str) else describe(value)

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from snuh.corpus.document import quote
 from snuh.errors import suggest
 from snuh.server.errors import (
     ApiError,
@@ -23,13 +22,14 @@ from snuh.server.errors import (
 )
 from snuh.server.service import CollectionService
 from snuh.server.settings import Limits, Settings
+from snuh.text import quote
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
 JSON_TYPE, NDJSON_TYPE = "application/json", "application/x-ndjson"
 
 
-class ClientDisconnected(Exception):
+class ClientDisconnected(Exception):  # noqa: N818  # Starlette has ClientDisconnect
     """The client closed the connection before the body was complete."""
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snuh.corpus.datasets import VARIABLE, find_corpus
-from snuh.corpus.document import SPLIT_NAMES, quote
+from snuh.corpus.document import SPLIT_NAMES
 from snuh.errors import InputError, suggest
 from snuh.spark.progress import Report, track_jobs
+from snuh.text import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

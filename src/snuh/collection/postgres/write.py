@@ -18,10 +18,10 @@ from snuh.collection.postgres.schema import FORMAT, codes_table, create_codes, c
 from snuh.collection.postgres.sql import exact_json, to_bits
 from snuh.collection.results import Added
 from snuh.corpus import Document
-from snuh.corpus.document import quote
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, InputError, SnuhError
 from snuh.model import Model
+from snuh.text import quote
 
 if TYPE_CHECKING:
     from snuh.collection.postgres.backend import PgBackend

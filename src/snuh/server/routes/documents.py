@@ -12,7 +12,6 @@ from starlette.responses import StreamingResponse
 from snuh.collection import Added, Collection
 from snuh.collection.results import document_to_json
 from snuh.corpus import Document
-from snuh.corpus.document import quote
 from snuh.errors import InputError, SnuhError
 from snuh.server.errors import (
     ApiError,
@@ -48,6 +47,7 @@ from snuh.server.schemas import (
     NewDocument,
 )
 from snuh.server.service import Json
+from snuh.text import quote
 
 BATCH_DOCUMENTS, BATCH_BYTES = 1_000, 4 << 20  # of an upload, written in one transaction
 CHUNK_BYTES = 256 << 10  # of a download
