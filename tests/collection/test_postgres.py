@@ -562,17 +562,17 @@ def test_a_statement_that_takes_too_long_is_cancelled(address: str) -> None:
 
 
 def test_a_thread_that_gets_no_connection_reports_it(address: str) -> None:
-    message: list[str] = []
+    messages: list[str] = []
     with (
         patch.object(connection, "MAX_CONNECTIONS", 1),
-        patch.object(connection, "RECONNECTING_SECONDS", 0.1),
+        patch.object(connection, "RECONNECTING_SECONDS", 1.0),
         Collection(address) as opened,
     ):
-        other = threading.Thread(target=lambda: message.append(refused(opened.version)))
+        other = threading.Thread(target=lambda: messages.append(refused(opened.version)))
         with opened._backend.reading():
             other.start()
             other.join()
-        assert "all connections are in use: try again later" in message[0]
+        assert "all connections are in use: try again later" in messages[0]
         assert len(opened) == 12
 
 

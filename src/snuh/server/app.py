@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 
 import snuh
 from snuh.errors import SnuhError
@@ -20,7 +21,6 @@ from snuh.server.job_runner import exit_with_parent
 from snuh.server.jobs import Jobs
 from snuh.server.metrics import Metrics
 from snuh.server.middleware import App, SearchFastPath, SecurityMiddleware
-from snuh.server.requests import ClientDisconnected
 from snuh.server.routes import collections, documents, insight, search
 from snuh.server.service import CollectionService
 from snuh.server.settings import Settings
@@ -161,8 +161,8 @@ def _add_exception_handlers(app: FastAPI, settings: Settings) -> None:
         api_error.headers.update(error.headers or {})
         return api_error.response()
 
-    @app.exception_handler(ClientDisconnected)
-    async def handle_disconnect(_: Request, error: ClientDisconnected) -> Response:
+    @app.exception_handler(ClientDisconnect)
+    async def handle_disconnect(_: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=400)  # nobody receives it
 
     @app.exception_handler(Exception)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from snuh.errors import suggest
@@ -27,10 +27,6 @@ from snuh.text import quote
 Schema = TypeVar("Schema", bound=BaseModel)
 
 JSON_TYPE, NDJSON_TYPE = "application/json", "application/x-ndjson"
-
-
-class ClientDisconnected(Exception):  # noqa: N818  # Starlette has ClientDisconnect
-    """The client closed the connection before the body was complete."""
 
 
 def get_services(request: Request) -> dict[str, CollectionService]:
@@ -115,7 +111,7 @@ async def _next_chunk(request: Request) -> tuple[bytes, bool]:
     """Return the next chunk of the body, and whether more follow."""
     message = await request.receive()
     if message["type"] == "http.disconnect":
-        raise ClientDisconnected
+        raise ClientDisconnect
     return message.get("body", b""), message.get("more_body", False)
 
 

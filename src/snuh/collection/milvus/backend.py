@@ -26,7 +26,7 @@ from snuh.collection.milvus import schema
 from snuh.collection.milvus.connection import Connection, MilvusUrl
 from snuh.collection.milvus.schema import DOCUMENT, IS_DOCUMENT, IS_FIELD, IS_SEARCHABLE, Row
 from snuh.collection.milvus.search import ALL_LISTS, Search, build_index, read_index
-from snuh.collection.milvus.table import Table, create_table, drop_table, name_in_use, open_table
+from snuh.collection.milvus.table import MAX_ROWS, Table, create_table, drop_table, name_in_use, open_table
 from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
@@ -168,7 +168,7 @@ class MilvusBackend:
     ) -> list[tuple[int, Document]]:
         """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
         table = self._table
-        rows = table.scan_documents(where, after=after, before=before, size=limit)
+        rows = table.scan_documents(where, after=after, before=before, size=min(4 * limit, MAX_ROWS))
         table.seen = {row["seq"]: (row, document) for row, document in islice(rows, limit)}
         return [(seq, document) for seq, (_, document) in table.seen.items()]
 
@@ -249,10 +249,9 @@ class MilvusBackend:
 
 
 def _sample(table: Table, expression: str, fields: Sequence[str], limit: int) -> list[Row]:
-    total, enough = table.count(expression), max(limit, SAMPLE_ROWS)
-    if total > enough:  # keys are digests, so any range of them is a random part
-        expression += f' and key < "{16**8 * enough // total:08x}"'
-    rows = [row for part in table.scan(expression, fields) for row in part]
+    """Return up to `most` rows evenly from the order of insertion, of a large table from a random part."""
+    fraction = max(limit, SAMPLE_ROWS) / max(1, table.count(expression))
+    rows = [row for part in table.scan(schema.sampled(expression, fraction), fields) for row in part]
     return [rows[index] for index in evenly_spaced(len(rows), limit)]
 
 

@@ -88,6 +88,11 @@ def first_seq(timestamp: int) -> int:
     return ((milliseconds - EPOCH_MILLISECONDS) << COUNTER_BITS | counter) << BATCH_BITS
 
 
+def sampled(expression: str, fraction: float) -> str:
+    """Return an expression for a random part of the matching documents: their keys are digests."""
+    return expression if fraction >= 1 else f'{expression} and key < "{int(16**8 * fraction):08x}"'
+
+
 # Documents
 
 

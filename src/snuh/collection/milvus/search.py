@@ -70,6 +70,7 @@ class Search:
         """Search range by range, given all documents that are nearer than `last`."""
         found = set(nearer)
         for part in self.table.ranges(self._expression, size=MAX_ROWS):
+            self.table.seen.clear()  # a filter may have to read all documents
             (hits,) = self._search([code], part, MAX_ROWS)
             found.update(self._allowed(hits))
             best = sorted(found)[: self.k]
@@ -99,9 +100,13 @@ class Search:
         """Return the hits within the radius that the filter lets through, sorted."""
         hits = [hit for hit in hits if self.radius is None or hit.distance <= self.radius]
         if self.where is not None:
-            documents = self.table.documents(hit.seq for hit in hits)
-            allowed = {row["seq"] for row, one in documents if matches(self.where, filter_record(one))}
-            hits = [hit for hit in hits if hit.seq in allowed]
+            self.table.read(hit.seq for hit in hits)
+            seen = self.table.seen
+            hits = [
+                hit
+                for hit in hits
+                if hit.seq in seen and matches(self.where, filter_record(seen[hit.seq][1]))
+            ]
         return sorted(hits)
 
 

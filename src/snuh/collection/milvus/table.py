@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -31,9 +31,10 @@ FORMAT, VERSION = "snuh-collection", 2
 MODEL_KEY, VERSION_KEY = "model", "version"
 
 MAX_ROWS = 16_384  # that a search of Milvus returns
-READ_DOCUMENTS, READ_PIECES = 256, 128  # at most 32 MB and 8 MB
+READ_DOCUMENTS, READ_PIECES = 500, 128  # at most 63 MB and 8 MB
 WRITE_ROWS, WRITE_CHARACTERS = 5_000, 4_000_000  # at most 16 MB; the server takes 64 MB
 REQUEST_KEYS = 4_096
+SAMPLE_ROWS, MAX_SPLITS = 1_000, 16
 RECOVERY_SECONDS, PAUSE_SECONDS = 10.0, 0.2
 
 Item = TypeVar("Item")
@@ -93,20 +94,19 @@ class Table:
         """Yield expressions for consecutive ranges of seqs, each with at most `size` matching rows.
 
         Milvus does not sort: documents in the order of insertion are read range by range. Seqs are times,
-        with bursts and gaps, so the width of a range follows the number of rows in the one before.
+        with bursts and gaps, so a range with too many rows is split at quantiles of a sample of it.
         """
         last = min(before or self.state.next_seq, self.state.next_seq) - 1
-        size, width = min(size, MAX_ROWS), last - after
-        while after < last:
-            end = min(after + width, last)
-            part = f"{expression} and seq > {after} and seq <= {end}"
-            rows = self.count(part)
-            if rows > size:
-                width = max(1, width * size // (2 * rows))
-                continue
-            if rows:
-                yield part
-            after, width = end, width * (8 if rows <= size // 8 else 1)
+        part = f"{expression} and seq > {after} and seq <= {last}"
+        rows = self.count(part)
+        if rows > size:
+            sample = self.query(schema.sampled(part, SAMPLE_ROWS / rows), ["seq"])
+            seqs = sorted(row["seq"] for row in sample)
+            step = max(1, len(seqs) // min(MAX_SPLITS, 2 * rows // size + 1))
+            for start, end in pairwise([after, *seqs[step - 1 : -1 : step], last]):
+                yield from self.ranges(expression, after=start, before=end + 1, size=size)
+        elif rows:
+            yield part
 
     def scan(self, expression: str, fields: Sequence[str] = (), **bounds: Any) -> Iterator[list[Row]]:
         """Yield matching rows in the order of insertion, a range at a time; bounds as for `ranges`."""
@@ -215,13 +215,17 @@ def create_table(connection: Connection, model: Model) -> Table:
     files, name = files_of(model), f"{connection.url.name}__{secrets.token_hex(4)}"
     facts = {"format": FORMAT, "format_version": VERSION, "model": files.fingerprint, "bits": model.bits}
     fields = schema.collection_schema(model.bits, description=json.dumps(facts))
-    connection.call("create_collection", name, schema=fields, num_shards=1)
-    connection.call("create_index", name, schema.index_params(), sync=False)
-    connection.call("load_collection", name, _async=True)
+    content = {file: base64.b64encode(data).decode() for file, data in files.content.items()}
     table = Table(connection, name, model=files.fingerprint, bits=model.bits)
-    content = {name: base64.b64encode(data).decode() for name, data in files.content.items()}
-    table.upsert(schema.split_row({"key": MODEL_KEY, "kind": FACT}, json.dumps(content)))
-    return table.refresh()
+    try:
+        connection.call("create_collection", name, schema=fields, num_shards=1)
+        connection.call("create_index", name, schema.index_params(), sync=False)
+        connection.call("load_collection", name, _async=True)
+        table.upsert(schema.split_row({"key": MODEL_KEY, "kind": FACT}, json.dumps(content)))
+        return table.refresh()
+    except BaseException:
+        drop_table(connection, name)
+        raise
 
 
 def open_table(connection: Connection) -> Table:
