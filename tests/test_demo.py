@@ -53,7 +53,7 @@ def test_the_command_prints_quality_searches_and_next_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("snuh.corpus.docstrings.installed_packages", lambda: PACKAGES)
-    monkeypatch.setattr("snuh.cli.output.SECONDS_WORTH_A_LINE", 0.0)
+    monkeypatch.setattr("snuh.cli.output.MIN_SECONDS_FOR_A_LINE", 0.0)
     folder = tmp_path / "demo"
     ran = run("demo", "--quick", "--bits", 32, "--out", folder)
     assert ran.code == 0, ran.stderr

@@ -48,7 +48,7 @@ def test_bits_shows_a_single_bit(fitted: Path) -> None:
 def test_a_model_without_a_decoder_is_shown_with_a_warning(model: Path) -> None:
     older = snuh.load(model)
     older.decoder = None
-    del older.training["ones_share"]
+    del older.training["ones_fraction"]
     older.save(model)
     ran = run("bits", model)
     assert ran.code == 0

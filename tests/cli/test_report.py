@@ -47,7 +47,7 @@ def test_the_report_never_replaces_its_runs(tmp_path: Path) -> None:
     results = write(tmp_path / "runs.md", everything())
     before = results.read_bytes()
     ran = run("report", "--results", results, "--out", tmp_path / "runs.html")
-    assert ran.code == 2 and "it is the source, which would be lost" in ran.complaints[0]
+    assert ran.code == 2 and "it is the source, which would be overwritten" in ran.complaints[0]
     assert results.read_bytes() == before
 
 

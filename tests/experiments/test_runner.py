@@ -34,7 +34,7 @@ def test_a_row_has_the_figures_that_the_codes_reach(toy: Corpus) -> None:
     assert row["score"] == estimator.training_["score"]
     assert row["distinct_codes"] == len(np.unique(codes, axis=0))
     ones = np.unpackbits(codes, axis=1).mean(axis=0)
-    assert row["ones_share"] == pytest.approx([ones.min(), ones.max()], abs=1e-3)
+    assert row["ones_fraction"] == pytest.approx([ones.min(), ones.max()], abs=1e-3)
     bits, searching = (np.unpackbits(some, axis=1).astype(int) for some in (codes, queries))
     varying = bits[:, bits.std(axis=0) > 0]
     correlations = np.abs(np.corrcoef(varying.T))[np.triu_indices(varying.shape[1], 1)]

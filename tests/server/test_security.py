@@ -119,7 +119,7 @@ def test_a_read_only_server_rejects_writes(folder: Path) -> None:
         (("--rate", "-1"), "--rate must be at least 0"),
         (("--cors", "example.org"), "--cors expects an origin"),
         (("--token-file", "absent"), "cannot read the tokens in absent"),
-        (("--host", "192.0.2.1"), "192.0.2.1 can be reached"),
+        (("--host", "192.0.2.1"), "other machines can reach 192.0.2.1"),
     ],
 )
 def test_invalid_options_are_rejected_before_the_server_listens(

@@ -269,9 +269,9 @@ def print_steps(steps: Sequence[str]) -> None:
 
 def hit_to_json(hit: Hit) -> dict[str, Any]:
     """Return a hit as a JSON object, with the first line of its text."""
-    from snuh.collection import results
+    from snuh.collection import query
 
-    fields = results.hit_to_json(hit) | {"text": first_line(hit.document.text)}
+    fields = query.hit_to_json(hit) | {"text": first_line(hit.document.text)}
     del fields["split"]
     if hit.score is None:
         del fields["score"]

@@ -29,11 +29,6 @@ def fingerprint_of(model: Model, folder: Path) -> str:
     return digest.hexdigest()[:FINGERPRINT_LENGTH]
 
 
-def is_fingerprint(text: str) -> bool:
-    """Tell whether a text has the form of a fingerprint."""
-    return len(text) == FINGERPRINT_LENGTH and set(text) <= set("0123456789abcdef")
-
-
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
     """The files of a model folder."""

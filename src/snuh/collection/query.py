@@ -1,4 +1,4 @@
-"""Queries on a collection: their options, matching by code, and reranking."""
+"""Queries on a collection: their options, matching by code, reranking, and hits as JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from snuh.codes import unpack
 from snuh.collection.backend import Backend, Match
+from snuh.corpus import Document
 from snuh.encoder import Encoder
 from snuh.errors import CollectionError, InputError, check_arguments, suggest
 from snuh.features import TfidfFeatures
@@ -189,3 +190,19 @@ def cosine_scores(features: TfidfFeatures, query: FeatureRows, texts: Sequence[s
 
 def _best_first(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.argsort(-scores, kind="stable")  # equal scores stay ordered by distance
+
+
+def document_to_json(document: Document) -> dict[str, Any]:
+    """Convert to JSON values."""
+    return {
+        "id": document.id,
+        "text": document.text,
+        "labels": list(document.labels),
+        "split": document.split,
+        "metadata": document.metadata,
+    }
+
+
+def hit_to_json(hit: Hit) -> dict[str, Any]:
+    """Convert to JSON values: those of the document, with the distance and the score."""
+    return {"distance": hit.distance, "score": hit.score, **document_to_json(hit.document)}

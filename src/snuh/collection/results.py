@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from snuh.corpus import Document
 from snuh.metrics import CodeHealth
-from snuh.search import Hit
 
 # Thresholds of `hints`
 MIN_HEALTH_DOCUMENTS = 100  # fewer codes say nothing about a model
@@ -124,22 +123,6 @@ def mean_balance(info: Info) -> float:
     """Return the mean fraction of the rarer value of a bit; 0.5 is best."""
     fractions = info.health.ones_fraction if info.health is not None else (0.5,)
     return sum(min(fraction, 1 - fraction) for fraction in fractions) / len(fractions)
-
-
-def document_to_json(document: Document) -> dict[str, Any]:
-    """Convert to JSON values."""
-    return {
-        "id": document.id,
-        "text": document.text,
-        "labels": list(document.labels),
-        "split": document.split,
-        "metadata": document.metadata,
-    }
-
-
-def hit_to_json(hit: Hit) -> dict[str, Any]:
-    """Convert to JSON values: those of the document, with the distance and the score."""
-    return {"distance": hit.distance, "score": hit.score, **document_to_json(hit.document)}
 
 
 def info_to_json(info: Info, training: Mapping[str, Any]) -> dict[str, Any]:

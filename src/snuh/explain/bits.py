@@ -143,7 +143,7 @@ def _truncate(groups: list[list[str]], words: int) -> tuple[Theme, ...]:
 
 def _balance(model: Model) -> list[float | None]:
     """Return the fraction of the training documents where each bit is 1; older models do not record it."""
-    fractions = model.training.get("ones_share")
+    fractions = model.training.get("ones_fraction")
     if not isinstance(fractions, list) or len(fractions) != model.bits:
         return [None] * model.bits
     return [float(value) if isinstance(value, int | float) else None for value in fractions]

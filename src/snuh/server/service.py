@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from snuh.collection import Collection
-from snuh.collection.results import hit_to_json
+from snuh.collection.query import hit_to_json
 from snuh.errors import SnuhError
 from snuh.explain import Explanation, WordContribution, explain, marked
 from snuh.model import Model

@@ -167,7 +167,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "score": result.score.value,
             "alive": result.score.alive,
             "distinct_codes": health.distinct_codes,
-            "ones_share": [round(fraction, 3) for fraction in health.ones_fraction],
+            "ones_fraction": [round(fraction, 3) for fraction in health.ones_fraction],
             "seconds": round(time.perf_counter() - started, 3),
         }
         if data.graphs:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from snuh.collection.local.store import STORE_FILE, Store
-from snuh.collection.model_files import check_takes_texts, fingerprint_of, is_fingerprint
+from snuh.collection.model_files import FINGERPRINT_LENGTH, check_takes_texts, fingerprint_of
 from snuh.errors import CollectionError, InputError, ModelError
 from snuh.io import (
     COLLECTION_FILE,
@@ -134,7 +134,7 @@ def _is_intact(folder: Path) -> bool:
 
 def load_model(folder: Path, fingerprint: str) -> Model:
     """Load a model of the collection."""
-    if not is_fingerprint(fingerprint):
+    if not _is_fingerprint(fingerprint):
         raise CollectionError(f"{folder}: its store is damaged: restore the folder from a copy")
     try:
         return load(folder / MODELS_FOLDER / fingerprint)
@@ -158,3 +158,8 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _is_fingerprint(text: str) -> bool:
+    """Tell whether a text has the form of a fingerprint."""
+    return len(text) == FINGERPRINT_LENGTH and set(text) <= set("0123456789abcdef")

@@ -14,7 +14,8 @@ from starlette.responses import StreamingResponse
 
 from snuh.collection import Collection
 from snuh.collection.model_files import files_of
-from snuh.collection.results import document_to_json, info_to_json
+from snuh.collection.query import document_to_json
+from snuh.collection.results import info_to_json
 from snuh.corpus import Document
 from snuh.corpus.document import JSON
 from snuh.errors import SnuhError

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from starlette.responses import StreamingResponse
 
 from snuh.collection import Added, Collection
-from snuh.collection.results import document_to_json
+from snuh.collection.query import document_to_json
 from snuh.corpus import Document
 from snuh.errors import InputError, SnuhError
 from snuh.server.errors import (
