@@ -65,7 +65,7 @@ def test_an_unknown_collection_is_refused(command: str, fitted: Path, tmp_path: 
         "rehash": ("--model", fitted),
     }
     ran = run(command, tmp_path / "absent", *options.get(command, ()))
-    assert_refused(ran, r'there is no collection \S+: make one with "snuh create')
+    assert_refused(ran, r'there is no collection \S+: create one with "snuh create')
     assert list(tmp_path.iterdir()) == []
     if command == "search":
         assert_refused(run_process("search", tmp_path / "absent", "x"), r"there is no collection")

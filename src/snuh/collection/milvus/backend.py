@@ -166,7 +166,7 @@ class MilvusBackend:
     def documents(
         self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
-        """Return up to `most` documents with their seqs, in order, from between `after` and `before`."""
+        """Return up to `limit` documents with their seqs, in order, from between `after` and `before`."""
         table = self._table
         rows = table.scan_documents(where, after=after, before=before, size=min(4 * limit, MAX_ROWS))
         table.seen = {row["seq"]: (row, document) for row, document in islice(rows, limit)}
