@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    snuh.index.flat.usable_processors = lambda: options.threads
+    snuh.index.flat.usable_processors = lambda: options.threads  # type: ignore[attr-defined]
     result: dict[str, Any] = {"bits": BITS, "k": K, "threads": options.threads}
     made, codes = timed(lambda: clustered_codes(options.rows))
     note(result, "codes", {"rows": len(codes), "megabytes": codes.nbytes >> 20, "generate": made})

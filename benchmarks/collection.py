@@ -106,7 +106,7 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
     start = time.perf_counter()
     collection._backend.seqs_where(parse(some))
     filtering = time.perf_counter() - start
-    table = collection._backend._codes
+    table = collection._backend._codes  # type: ignore[attr-defined]
     extra = (
         table.base.seqs.nbytes + (0 if table.alive is None else table.alive.nbytes) + table.tail.seqs.nbytes
     )

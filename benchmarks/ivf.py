@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--corpora", nargs="*", default=["arxiv100k"])
     parser.add_argument("--out", type=Path, default=Path("results/ivf.json"))
     options = parser.parse_args()
-    snuh.index.flat.usable_processors = lambda: 1
+    snuh.index.flat.usable_processors = lambda: 1  # type: ignore[attr-defined]
     faiss.omp_set_num_threads(1)
     result: dict[str, Any] = {"bits": BITS, "k": K, "queries": QUERIES, "target_recall": TARGET_RECALL}
     worlds = {corpus: corpus_codes(corpus) for corpus in options.corpora}

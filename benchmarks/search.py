@@ -156,7 +156,7 @@ def with_faiss(index: Any, queries: Codes, threads: int, *, allowed: NDArray[np.
     arguments = {}
     if allowed is not None:
         bitmap = np.packbits(allowed, bitorder="little")
-        arguments["params"] = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))
+        arguments["params"] = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))  # type: ignore[call-arg]
 
     def run() -> Any:
         faiss.omp_set_num_threads(threads)
@@ -177,7 +177,7 @@ def without_a_copy(queries: Codes, codes: Codes, threads: int) -> Run:
 
 def with_snuh(queries: Codes, codes: Codes, threads: int, **arguments: Any) -> Run:
     def run() -> Any:
-        snuh.index.flat.usable_processors = lambda: threads
+        snuh.index.flat.usable_processors = lambda: threads  # type: ignore[attr-defined]
         return scan_many(queries, codes, k=K, **arguments)
 
     return run

@@ -119,7 +119,7 @@ def summary(loads: list[Loaded], cpu: list[float]) -> dict[str, float]:
 
 def brute_force(collection: Collection, texts: list[str]) -> list[list[int]]:
     """Return the distances of the nearest documents of each text, by comparing all codes."""
-    every = np.ascontiguousarray(collection._backend._codes.rows().codes).view(np.uint64)[:, 0]
+    every = np.ascontiguousarray(collection._backend._codes.rows().codes).view(np.uint64)[:, 0]  # type: ignore[attr-defined]
     codes = collection.model.encode(texts).view(np.uint64)[:, 0]
     return [np.sort(np.bitwise_count(every ^ code))[:K].tolist() for code in codes]
 

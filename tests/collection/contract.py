@@ -450,7 +450,7 @@ def test_a_write_that_fails_leaves_nothing(collection: Collection) -> None:
 def test_a_second_writer_waits_for_the_first(collection: Collection) -> None:
     with (
         collection._backend.writing(),
-        Collection(collection.address, timeout=0.2) as other,
+        Collection(collection.location, timeout=0.2) as other,
         pytest.raises(CollectionError, match="is writing to it: try again"),
     ):
         other.add([document(80)])
@@ -462,7 +462,7 @@ def test_a_block_of_reads_sees_one_state(collection: Collection) -> None:
     backend = collection._backend
     with backend.reading():
         before = backend.documents(limit=100)
-        with Collection(collection.address) as other:
+        with Collection(collection.location) as other:
             other.add([document(80), document(1, "fog")])
             other.delete(["d3"])
         assert backend.documents(limit=100) == before and backend.count() == 12

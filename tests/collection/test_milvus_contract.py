@@ -188,7 +188,7 @@ def test_writers_at_the_same_time_lose_nothing_and_the_last_wins(collection: Col
     ]
 
     def write(mine: list[Document]) -> None:
-        with Collection(collection.address) as own:
+        with Collection(collection.location) as own:
             own.add(mine)
 
     writers = [threading.Thread(target=write, args=(mine,)) for mine in some]
@@ -202,7 +202,7 @@ def test_writers_at_the_same_time_lose_nothing_and_the_last_wins(collection: Col
         one.id for mine in some for one in mine
     }
     collection.add([document(100, "fog")])
-    with Collection(collection.address) as other:
+    with Collection(collection.location) as other:
         other.add([document(100, "ice")])
     assert collection.get("d100").text == "ice"
 
@@ -244,7 +244,7 @@ def test_a_write_into_codes_that_a_rehash_replaced_is_done_again(engine: Milvus)
 def test_a_rehash_stops_where_others_write(collection: Collection) -> None:
     mirror = Mirror(toy_model(), {one.id: one for one in documents(12, year=2000)})
     mirror.add([document(50, "fog")])
-    with Collection(collection.address) as other:
+    with Collection(collection.location) as other:
 
         def add(_: float) -> None:
             other.add([document(50, "fog")])
@@ -258,7 +258,7 @@ def test_a_rehash_stops_where_others_write(collection: Collection) -> None:
                 collection.rehash(toy_model(1), progress=write)
         assert_answers_like(collection, mirror, texts=WORDS[:2])
         names = collection._backend._connection.call("list_collections")  # type: ignore[attr-defined]
-    assert sum(name.startswith(f"{parse_url(str(collection.address)).name}__") for name in names) == 1
+    assert sum(name.startswith(f"{parse_url(str(collection.location)).name}__") for name in names) == 1
 
 
 # The order of insertion
@@ -319,7 +319,7 @@ def test_who_cannot_be_reached_or_let_in_is_told_so_without_the_secret(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    name = str(collection.address).rpartition("/")[2]
+    name = str(collection.location).rpartition("/")[2]
     free = free_ports(1)[0]
     said = []
     for address, problem in (
@@ -343,7 +343,7 @@ def test_a_user_without_rights_reads_or_is_told_so(engine: Milvus, collection: C
     client = MilvusClient(
         uri=f"http://127.0.0.1:{engine.server.port}", token=f"{USER}:{engine.server.password}"
     )
-    name = str(collection.address).rpartition("/")[2]
+    name = str(collection.location).rpartition("/")[2]
     reader = f"reader{secrets.token_hex(3)}"
     client.create_user(reader, "s3cret-of-reader")
     client.create_role(reader)
@@ -470,7 +470,7 @@ def test_each_document_is_there_once_after_the_server_was_killed_in_the_middle(
 
     def ingest() -> None:
         with suppress(CollectionError):  # told that the server has gone, unless it was back in time
-            collection.add(handed())
+            collection.add(handed())  # type: ignore[attr-defined]
 
     with (
         patch.object(encoding, "BATCH_DOCUMENTS", batch),

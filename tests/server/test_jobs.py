@@ -38,8 +38,8 @@ def test_a_stale_result_is_returned_while_no_job_can_start(
         collection.delete(["d1"])
         monkeypatch.setitem(module.MAX_STALE_SECONDS, "duplicates", -1.0)
         monkeypatch.setattr(module, "MAX_RUNNING_JOBS", 0)
-        job = jobs.get("duplicates", collection, {})
-        assert job.status == 200 and b'"current":false' in job.body
+        stale = jobs.get("duplicates", collection, {})
+        assert stale.status == 200 and b'"current":false' in stale.body
         with pytest.raises(ApiError, match="other jobs are running"):
             jobs.get("duplicates", collection, {"threshold": 0.5})
     jobs.close()

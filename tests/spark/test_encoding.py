@@ -67,7 +67,7 @@ def test_the_slower_of_two_equal_jobs_returns_what_the_faster_wrote(
 
 
 def test_the_first_of_two_equal_jobs_sets_the_number_of_parts(tmp_path: Path) -> None:
-    folder, write_json = tmp_path / ".codes.0", encoding.write_json
+    folder, write_json = tmp_path / ".codes.0", encoding.write_json  # type: ignore[attr-defined]
 
     def overtaken(path: Path, value: dict[str, Any], **options: Any) -> None:
         write_json(path, value, **options)
@@ -77,7 +77,7 @@ def test_the_first_of_two_equal_jobs_sets_the_number_of_parts(tmp_path: Path) ->
     with patch.object(encoding, "write_json", overtaken):
         encoding._create_job(folder, JOB, 3)
     encoding._create_job(folder, JOB, 7)
-    assert encoding.read_json(folder / encoding.MANIFEST) == {**JOB, "parts": 5}
+    assert encoding.read_json(folder / encoding.MANIFEST) == {**JOB, "parts": 5}  # type: ignore[attr-defined]
     assert os.listdir(tmp_path) == [folder.name]
 
 
