@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import grpc  # type: ignore[import-untyped]
-from pymilvus import MilvusClient, MilvusException  # type: ignore[import-untyped]
+from pymilvus import MilvusClient, MilvusException
 
 from snuh.collection.backend import LostConnectionError
 from snuh.errors import CollectionError, InputError

@@ -22,8 +22,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from pymilvus import CollectionSchema, DataType, FieldSchema  # type: ignore[import-untyped]
-from pymilvus.milvus_client import IndexParams  # type: ignore[import-untyped]
+from pymilvus import CollectionSchema, DataType, FieldSchema
+from pymilvus.milvus_client import IndexParams
 
 from snuh.collection.backend import NewDocument, is_storable, to_columns
 from snuh.corpus import Document
