@@ -102,21 +102,21 @@ def trees(folder: Path) -> Run:
 def epoch(folder: Path) -> Run:
     import torch
 
-    from benchmarks.epoch import one_epoch, own_adam
+    from benchmarks.epoch import one_epoch
     from snuh.methods import make
     from snuh.methods.estimator import TrainingData
     from snuh.methods.gradient import Start
     from snuh.methods.lsa import LSA
-    from snuh.methods.sharing import Share
+    from snuh.methods.sharing import Shard
     from snuh.methods.tree_objective import Edges
 
     X, directions = rows(folder), np.load(folder / "lsa.npz")["directions"]
-    share: Any = Share(np.arange(X.shape[0]), Edges(**np.load(folder / "edges.npz")), team=None)
-    data: Any = TrainingData(X, LSA(directions), score=None, X_held=None, share=share)
+    shard: Any = Shard(np.arange(X.shape[0]), Edges(**np.load(folder / "edges.npz")), group=None)
+    data: Any = TrainingData(X, LSA(directions), score=None, X_val=None, shard=shard)
     rng = np.random.default_rng(0)
-    start = Start(data, 12, rng, torch.Generator().manual_seed(0), None)
+    start = Start(data, rng, torch.Generator().manual_seed(0), None)
     objective = make("snuh-plus", bits=BITS, seed=0)._objective(start)
-    train = one_epoch(objective, rng, own_adam(objective.parameters))
+    train = one_epoch(objective, rng)
 
     def run() -> Facts:
         train()

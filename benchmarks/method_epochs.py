@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.alternating import median_seconds
-from benchmarks.epoch import one_epoch, own_adam
+from benchmarks.epoch import one_epoch
 from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.methods import METHODS, make
@@ -30,24 +30,24 @@ def main() -> None:
     parser.add_argument("--bits", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--method", nargs="*", default=with_gradients)
-    chosen = parser.parse_args()
-    source = open_source(f"{chosen.corpus}.tfidf")
+    options = parser.parse_args()
+    source = open_source(f"{options.corpus}.tfidf")
     assert isinstance(source, MatrixSource)
     X, X_val = source.splits["train"].X, source.splits["val"].X
     contenders = {}
-    for name in dict.fromkeys(["snuh", *chosen.method]):
-        estimator = make(name, bits=chosen.bits, seed=0)
+    for name in dict.fromkeys(["snuh", *options.method]):
+        estimator = make(name, bits=options.bits, seed=0)
         data = estimator._training_data(X, X_val, None)
-        start = Start(data, 20, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
+        start = Start(data, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
         objective = estimator._objective(start)
-        contenders[name] = one_epoch(objective, np.random.default_rng(0), own_adam(objective.parameters))
-    middle = median_seconds(contenders, rounds=chosen.rounds)
+        contenders[name] = one_epoch(objective, np.random.default_rng(0))
+    median = median_seconds(contenders, rounds=options.rounds)
     result = {
-        "corpus": chosen.corpus,
-        "bits": chosen.bits,
+        "corpus": options.corpus,
+        "bits": options.bits,
         "documents": X.shape[0],
-        "seconds": middle,
-        "over_snuh": {name: round(seconds / middle["snuh"], 2) for name, seconds in middle.items()},
+        "seconds": median,
+        "over_snuh": {name: round(seconds / median["snuh"], 2) for name, seconds in median.items()},
         "machine": facts(),
     }
     print(json.dumps(result, indent=2))

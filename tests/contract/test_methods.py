@@ -110,7 +110,7 @@ def test_the_encoder_gives_what_the_training_model_gives(name: str) -> None:
     X, _ = planted_topics(1)
     estimator = quick(name)
     data = estimator._training_data(X, X[:40], None)
-    start = Start(data, 12, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
+    start = Start(data, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
     objective = estimator._objective(start)
     encoder = objective.encoder()
     assert (encoder.encode(X) == encoder.encode(X.toarray())).all()
@@ -187,7 +187,7 @@ def test_clone_and_pipeline_work(name: str) -> None:
         ({"n_bits": 20}, "bits must be a multiple of 8 from 8 to 512, got 20"),
         ({"epochs": 0}, "epochs must be above 0, got 0"),
         ({"learning_rate": "fast"}, "learning_rate must be a number, got 'fast'"),
-        ({"batch_size": 1.5}, "batch_size must be a whole number, got 1.5"),
+        ({"batch_size": 1.5}, "batch_size must be an integer, got 1.5"),
         ({"neighbors": DOCS}, "expected more documents than neighbors"),
         ({"seed": -1}, "seed must be 0 or more, got -1"),
         ({"seed": 2**32}, "seed must be below"),

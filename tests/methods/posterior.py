@@ -21,8 +21,8 @@ class Posterior:
 
 
 def posterior(objective: TreeObjective, rows: sparse.csr_matrix) -> Posterior:
-    """Return what the weights say of these rows."""
-    bits = objective.settings.bits
+    """Compute q(z|x) of these rows with dense products."""
+    bits = objective.method.n_bits
     outputs = torch.from_numpy(rows.toarray()) @ objective.weight + objective.bias
     mean, deviation = outputs[:, :bits], outputs[:, bits : 2 * bits]
-    return Posterior(torch.sigmoid(mean / objective.settings.tau), softplus(deviation))
+    return Posterior(torch.sigmoid(mean / objective.method.tau), softplus(deviation))

@@ -158,7 +158,7 @@ def test_self_taught_hashing_tells_of_its_graph() -> None:
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (ITQ(iterations=1.5), "iterations must be a whole number, got 1.5"),  # type: ignore[arg-type]
+        (ITQ(iterations=1.5), "iterations must be an integer, got 1.5"),  # type: ignore[arg-type]
         (SpH(tail=0.5), "tail must be below 0.5, got 0.5"),
         (STH(penalty=0), "penalty must be above 0, got 0"),
         (STH(neighbors=0), "neighbors must be above 0, got 0"),

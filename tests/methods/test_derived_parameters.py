@@ -47,7 +47,7 @@ def test_few_documents_have_fewer_neighbours_and_smaller_batches(
 def test_what_is_given_is_not_derived() -> None:
     chosen = SNUHPlus(n_bits=64, warmup=2.0, epochs=7, beta=0.3, neighbors=20, batch_size=128)
     assert chosen.derived_parameters(1_000).keys() == {"learning_rate", "word_dropout"}
-    assert chosen._warmup(1_000, 7) == 2.0 and SNUHPlus(warmup=0.0)._warmup(1_000, 7) == 0.0
+    assert chosen.resolve("warmup", 1_000) == 2.0 and SNUHPlus(warmup=0.0).resolve("warmup", 1_000) == 0.0
     assert ITQ().derived_parameters(1_000) == {}
 
 

@@ -53,11 +53,12 @@ def unit_rows() -> sparse.csr_matrix:
 
 
 def make_objective(name: str, *, depth: int) -> Any:  # any of the ten
-    shared = {"hidden": 6, "depth": depth, "dropout": 0.0, "beta": BETA, "warmup": 6.0, "batch_size": BATCH}
-    estimator = make(name, bits=BITS, seed=0, parameters={**shared, **SETTINGS[name]})
+    shared = {"hidden": 6, "depth": depth, "dropout": 0.0, "beta": BETA, "warmup": 6.0}
+    loop = {"batch_size": BATCH, "epochs": EPOCHS}
+    estimator = make(name, bits=BITS, seed=0, parameters={**shared, **loop, **SETTINGS[name]})
     X = unit_rows()
     data = estimator._training_data(X, X[:10], None)
-    start = Start(data, EPOCHS, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
+    start = Start(data, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
     objective = estimator._objective(start)
     move_from_start(objective)
     return objective

@@ -9,7 +9,7 @@ from scipy import sparse
 from torch import Tensor
 
 from snuh.encoder import Encoder, Layer
-from snuh.methods.annealing import fall, rise
+from snuh.methods.annealing import linear_schedule, linear_warmup
 from snuh.methods.bits import draw_bits
 from snuh.methods.decoder import WordDecoder
 from snuh.methods.gradient import Start
@@ -39,9 +39,9 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def test_weights_rise_and_fall_over_the_epochs_and_then_stay() -> None:
-    assert [rise(epoch, 4.0) for epoch in (0.0, 1.0, 4.0, 9.0)] == [0.0, 0.25, 1.0, 1.0]
-    assert rise(0.0, 0.0) == 1.0
-    values = [fall(epoch, 10.0, start=1.0, end=0.2) for epoch in (0.0, 5.0, 10.0, 20.0)]
+    assert [linear_warmup(epoch, 4.0) for epoch in (0.0, 1.0, 4.0, 9.0)] == [0.0, 0.25, 1.0, 1.0]
+    assert linear_warmup(0.0, 0.0) == 1.0
+    values = [linear_schedule(epoch, 10.0, start=1.0, end=0.2) for epoch in (0.0, 5.0, 10.0, 20.0)]
     assert values == pytest.approx([1.0, 0.6, 0.2, 0.2])
 
 
@@ -293,7 +293,7 @@ def test_copies_of_a_row_count_once() -> None:
 
 def start_of(X: sparse.csr_matrix) -> Start:
     data = RBSH()._training_data(X, X[:10], None)
-    return Start(data, 12, np.random.default_rng(0), generator(), None)
+    return Start(data, np.random.default_rng(0), generator(), None)
 
 
 def grouped_rows(groups: int = 3, each: int = 100) -> tuple[sparse.csr_matrix, np.ndarray]:

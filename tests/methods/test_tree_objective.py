@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +14,9 @@ from snuh.codes import unpack
 from snuh.encoder import Encoder
 from snuh.methods.gaussians import best_correlation, edge_divergence, node_divergence
 from snuh.methods.layers import sparse_linear, word_log_likelihood, word_sets
+from snuh.methods.snuh_plus import SNUHPlus
 from snuh.methods.sparse_rows import take_rows
-from snuh.methods.tree_objective import (
-    Edges,
-    Neighborhoods,
-    TreeBatch,
-    TreeObjective,
-    TreeSettings,
-)
+from snuh.methods.tree_objective import Edges, Neighborhoods, TreeBatch, TreeObjective
 from tests.methods.differences import assert_gradient_is_right
 from tests.methods.posterior import posterior
 from tests.reference.dense_snuh import DenseSNUH
@@ -45,39 +41,32 @@ def some_edges(seed: int, count: int = 40) -> Edges:
     )
 
 
-def settings(**changes: object) -> TreeSettings:
-    base = TreeSettings(
-        bits=BITS,
-        tau=0.3,
-        beta=0.7,
-        correlation="encoder",
-        neighbor_words=0.0,
-        word_dropout=0.0,
-        refresh=0,
-        warmup=0.0,
-        init_range=0.3,
-        start="random",
-        threshold="half",
-        batch=16,
-    )
-    return dataclasses.replace(base, **changes)
-
-
-def objective(seed: int = 0, **changes: object) -> TreeObjective:
+def objective(
+    seed: int = 0, *, rebuild_edges: Callable[[Encoder], Edges] | None = None, **changes: Any
+) -> TreeObjective:
+    defaults = {"n_bits": BITS, "tau": 0.3, "beta": 0.7, "correlation": "encoder", "word_dropout": 0.0,
+                "warmup": 0.0, "init_range": 0.3, "start": "random", "batch_size": 16, "neighbor_words": 0.0,
+                "refresh": 0.0, "epochs": 10}  # fmt: skip
     generator = torch.Generator().manual_seed(seed)
-    return TreeObjective(unit_rows(1), some_edges(2), settings(**changes), generator=generator)
+    return TreeObjective(
+        SNUHPlus(**{**defaults, **changes}),
+        unit_rows(1),
+        some_edges(2),
+        generator=generator,
+        rebuild_edges=rebuild_edges,
+    )
 
 
 def dense_twin(fast: TreeObjective) -> DenseSNUH:
-    chosen = fast.settings
-    twin = DenseSNUH(TERMS, BITS, tau=chosen.tau, beta=chosen.beta, correlation=chosen.correlation)
+    method = fast.method
+    twin = DenseSNUH(TERMS, BITS, tau=method.tau, beta=fast.beta, correlation=method.correlation)
     weight, bias = fast.weight.detach(), fast.bias.detach()
     with torch.no_grad():
         twin.mean.weight.copy_(weight[:, :BITS].t())
         twin.mean.bias.copy_(bias[:BITS])
         twin.deviation.weight.copy_(weight[:, BITS : 2 * BITS].t())
         twin.deviation.bias.copy_(bias[BITS : 2 * BITS])
-        if chosen.correlation == "encoder":
+        if method.correlation == "encoder":
             part = weight[:, 2 * BITS :].t()
             twin.pair.weight.copy_(torch.cat([part, part], dim=1))
             twin.pair.bias.copy_(2 * bias[2 * BITS :])  # the fast one adds it for each of the two documents
@@ -255,33 +244,25 @@ def test_hidden_words_keep_the_expected_input_and_the_target() -> None:
     assert (rows.data != 0).all()
 
 
-def test_edges_are_drawn_anew_once_before_the_given_epoch() -> None:
+def test_edges_are_rebuilt_once_at_the_given_fraction_of_the_epochs() -> None:
     calls: list[int] = []
 
-    def new_edges(encoder: Encoder) -> Edges:
-        calls.append(encoder.bits)
+    def rebuild_edges(encoder: Encoder) -> Edges:
+        calls.append(epoch)
         return some_edges(9, count=7)
 
-    generator = torch.Generator().manual_seed(0)
-    fast = TreeObjective(
-        unit_rows(1), some_edges(2), settings(refresh=2), generator=generator, new_edges=new_edges
-    )
-    kept = []
+    fast = objective(refresh=0.4, epochs=5, rebuild_edges=rebuild_edges)
     for epoch in range(5):
         next(fast.batches(np.random.default_rng(0), epoch=epoch))
-        kept.append(fast.neighborhoods)
-    assert calls == [BITS]
-    assert [kept.index(one) for one in kept] == [0, 0, 2, 2, 2]
+    assert calls == [2]
 
 
-def test_edges_are_never_drawn_anew_where_refresh_is_zero() -> None:
-    generator = torch.Generator().manual_seed(0)
-    fast = TreeObjective(
-        unit_rows(1), some_edges(2), settings(), generator=generator, new_edges=lambda encoder: some_edges(9)
-    )
-    drawn_from = fast.neighborhoods
-    next(fast.batches(np.random.default_rng(0), epoch=0))
-    assert fast.neighborhoods is drawn_from
+def test_edges_are_never_rebuilt_if_refresh_is_zero() -> None:
+    calls: list[Encoder] = []
+    fast = objective(refresh=0.0, rebuild_edges=lambda encoder: calls.append(encoder) or some_edges(9))
+    for epoch in range(5):
+        next(fast.batches(np.random.default_rng(0), epoch=epoch))
+    assert not calls
 
 
 def test_two_backward_passes_add_up_as_they_do_everywhere_in_torch() -> None:
@@ -299,7 +280,7 @@ def test_two_backward_passes_add_up_as_they_do_everywhere_in_torch() -> None:
 def test_an_itq_start_gives_the_codes_of_itq() -> None:
     X = objective().X
     started = objective(start="itq")
-    values = started.X @ started.weight.detach()[:, : started.settings.bits].numpy()
+    values = started.X @ started.weight.detach()[:, : started.method.n_bits].numpy()
     assert (values - values.mean(axis=0)).std() == pytest.approx(0.2, rel=1e-3)
     assert ((values > np.median(values, axis=0)) == unpack(started.encoder().encode(X))).all()
     # Closer to bits than the same directions turned at random.
@@ -310,3 +291,42 @@ def test_an_itq_start_gives_the_codes_of_itq() -> None:
         return float(((np.sign(v) * np.abs(v).mean() - v) ** 2).mean())
 
     assert loss(centred) < loss(centred @ random)
+
+
+@pytest.mark.parametrize("correlation", ["encoder", "optimum", "prior", "none"])
+@pytest.mark.parametrize("neighbor_words", [0.0, 1.5])
+def test_gradients_agree_with_finite_differences(correlation: str, neighbor_words: float) -> None:
+    fast = objective(correlation=correlation, neighbor_words=neighbor_words)
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+
+    def loss() -> torch.Tensor:
+        fast.generator.manual_seed(0)
+        return sum(fast.loss(batch, epoch=1.0).values())
+
+    loss().backward()
+    step = 0.01  # rounding of a loss of some 100 is 1e-5, and 1e-3 in a difference over this step
+    for parameter in fast.parameters:
+        flat, gradient = parameter.data.view(-1), parameter.grad.view(-1).clone()
+        for index in gradient.abs().topk(6).indices:
+            before = flat[index].item()
+            ends = []
+            for moved in (before + step, before - step):
+                flat[index] = moved
+                with torch.no_grad():
+                    ends.append(loss().item())
+            flat[index] = before
+            difference = (ends[0] - ends[1]) / (2 * step)
+            assert gradient[index].item() == pytest.approx(difference, rel=0.03, abs=4e-3)
+
+
+@pytest.mark.parametrize("correlation", ["encoder", "optimum", "prior"])
+def test_extreme_outputs_keep_loss_and_gradients_finite(correlation: str) -> None:
+    fast = objective(correlation=correlation)
+    with torch.no_grad():
+        fast.weight *= 300
+        fast.weight[:, BITS : 2 * BITS].abs_()  # huge deviations; tiny ones have an infinite divergence
+    batch = next(fast.batches(np.random.default_rng(0), epoch=0))
+    loss = sum(fast.loss(batch, epoch=1.0).values())
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(torch.isfinite(parameter.grad).all() for parameter in fast.parameters)

@@ -107,7 +107,7 @@ def nash(dense: Dense, rows: Tensor) -> dict[str, Tensor]:
 
 def from_mixture(dense: Dense, component: Tensor, within: Tensor) -> Tensor:
     """KL(q(c|x) || pi) + sum_c q(c|x) KL_c."""
-    q, pi = component.softmax(dim=1), dense.objective.prior.log_shares.exp()
+    q, pi = component.softmax(dim=1), dense.objective.prior.log_weights.exp()
     return (q * torch.log(q / pi)).sum(dim=1) + (q * within).sum(dim=1)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snuh.methods.sharing import share_of
+from snuh.methods.sharing import shard_documents
 from tests.cli.running import run
 from tests.worlds import planted_topics, write_jsonl
 
@@ -54,11 +54,11 @@ def test_where_the_codes_go_must_be_said(source: Path) -> None:
     assert ran.code == 2 and "--model goes with --out" in ran.stderr
 
 
-def test_shares_are_equal_and_leave_nobody_out() -> None:
+def test_shards_have_equal_sizes_and_cover_all_documents() -> None:
     for docs, size in ((7, 3), (8, 2), (2, 5)):
-        shares = [share_of(docs, rank=rank, size=size, seed=1) for rank in range(size)]
-        assert len({len(share) for share in shares}) == 1
-        assert set(np.concatenate(shares)) == set(range(docs))
+        shards = [shard_documents(docs, rank=rank, size=size, seed=1) for rank in range(size)]
+        assert len({len(shard) for shard in shards}) == 1
+        assert set(np.concatenate(shards)) == set(range(docs))
 
 
 def refused(source: Path, folder: Path, *options: str, told: str) -> None:

@@ -29,7 +29,7 @@ from snuh.methods.selection import (
     top_of,
     torn_rows,
 )
-from snuh.methods.sizes import BY_SIZE
+from snuh.methods.sizes import DEFAULTS_BY_SIZE
 
 LSA_DIMS = 128
 STEPS = 2  # of a walk
@@ -46,7 +46,7 @@ class ReachScore(FoundScore):
         queries, unseen = torn_rows(sample_rows(unit_rows(check_matrix(X_held)), QUERIES, rng), rng)
         lsa = fit_lsa(database, dims=LSA_DIMS, seed=seed)
         docs = database.shape[0]
-        k = min(docs, BY_SIZE["neighbors"].at(docs))
+        k = min(docs, DEFAULTS_BY_SIZE["neighbors"].at(docs))
         beside = [DensePart(lsa.unit_values(database), 0.5)]
         graph = nearest_neighbors(database, k=k, beside=beside, rng=rng).adjacency()
         near = nearest_share(-similarity(unseen, database, lsa), k) / np.float32(k)

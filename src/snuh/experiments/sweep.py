@@ -12,7 +12,7 @@ from snuh.experiments.figures import Figures, heading
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
 from snuh.methods import method_class
-from snuh.methods.sizes import usual
+from snuh.methods.sizes import resolve_for_large_corpus
 
 
 def sweep(parameter: str, values: tuple[float, ...]) -> Target:
@@ -36,7 +36,7 @@ def _variants(parameter: str, choice: Choice) -> list[Variant]:
     if len(choice.methods) > 1:
         raise InputError(f"{parameter} takes one method at a time, got {', '.join(choice.methods)}")
     method = choice.methods[0]
-    defaults = usual(method_class(method)().get_params())
+    defaults = resolve_for_large_corpus(method_class(method)().get_params())
     if parameter not in defaults:
         raise InputError(
             f"{parameter} varies a parameter that {method} does not have: "

@@ -29,7 +29,7 @@ from torch import Tensor
 from snuh.encoder import Activation
 from snuh.methods.divergences import bit_entropy
 from snuh.methods.gradient import Start
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Range
 from snuh.methods.markov import best_prior, cross_entropy, window_probabilities
 from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 
@@ -47,12 +47,12 @@ class AMMI(NetworkHasher):
     beta: float | None = 1.0  # weight of the entropy of a document's own code
     warmup: float = 0.0  # epochs over which beta grows
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.02}}
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "beta": Limit(),
-        "entropy": Limit(),
-        "order": Limit(whole=True, below=11),
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.02}}
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "beta": Range(),
+        "entropy": Range(),
+        "order": Range(integer=True, below=11),
     }
 
     def _objective(self, start: Start) -> AMMIObjective:

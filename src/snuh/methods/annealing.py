@@ -1,13 +1,13 @@
-"""Weights that change while training goes on; `epoch` counts from 0 and has a fraction."""
+"""Weights that change during training; `epoch` counts from 0 and is fractional within an epoch."""
 
 from __future__ import annotations
 
 
-def rise(epoch: float, over: float) -> float:
-    """From 0 to 1 over these many epochs, then 1."""
-    return min(1.0, epoch / over) if over else 1.0
+def linear_warmup(epoch: float, epochs: float) -> float:
+    """Rise linearly from 0 to 1 over the first `epochs`, then stay at 1."""
+    return min(1.0, epoch / epochs) if epochs else 1.0
 
 
-def fall(epoch: float, over: float, *, start: float, end: float) -> float:
-    """From `start` to `end` over these many epochs, then `end`."""
-    return start + (end - start) * rise(epoch, over)
+def linear_schedule(epoch: float, epochs: float, *, start: float, end: float) -> float:
+    """Move linearly from `start` to `end` over the first `epochs`, then stay at `end`."""
+    return start + (end - start) * linear_warmup(epoch, epochs)

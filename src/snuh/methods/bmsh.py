@@ -30,7 +30,7 @@ from snuh.methods.bits import draw_bits
 from snuh.methods.divergences import bit_divergence, mixture_divergence
 from snuh.methods.gradient import Start
 from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Range
 from snuh.methods.mixtures import Mixture
 from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 
@@ -44,13 +44,13 @@ class BMSH(NetworkHasher):
 
     components: int = 20  # of the mixture
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
         "learning_rate": {64: 0.003},
     }
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "components": Limit(above=0, whole=True),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "components": Range(above=0, integer=True),
     }
 
     def _objective(self, start: Start) -> BMSHObjective:
@@ -79,7 +79,7 @@ class BMSHObjective(NetworkObjective[BMSH]):
         z = bits + softplus(heads["noise"]) * self.noise(bits)
         within = bit_divergence(heads["logit"][:, None], self.prior.centers).sum(dim=2)
         component = torch.log_softmax(heads["component"], dim=1)
-        divergence = mixture_divergence(component, self.prior.log_shares, within)
+        divergence = mixture_divergence(component, self.prior.log_weights, within)
         return {
             "words": -self.words.log_likelihood(z, word_sets(rows)).mean(),
             "divergence": self.weight(epoch) * divergence.mean(),

@@ -28,12 +28,12 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
-from snuh.methods.annealing import fall
+from snuh.methods.annealing import linear_schedule
 from snuh.methods.bits import draw_bits
 from snuh.methods.correlated_bits import draw_logits, log_probability
 from snuh.methods.gradient import Start
 from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Range
 from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 
 
@@ -49,16 +49,16 @@ class CorrSH(NetworkHasher):
     noise: float = 1.0  # on the bits that the decoder sees, at the start
     noise_end: float = 0.5  # and at the end
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
         "learning_rate": {64: 0.003},
     }
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "rank": Limit(above=0, whole=True),
-        "samples": Limit(above=0, whole=True),
-        "noise": Limit(),
-        "noise_end": Limit(),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "rank": Range(above=0, integer=True),
+        "samples": Range(above=0, integer=True),
+        "noise": Range(),
+        "noise_end": Range(),
     }
 
     def _objective(self, start: Start) -> CorrSHObjective:
@@ -93,7 +93,7 @@ class CorrSHObjective(NetworkObjective[CorrSH]):
         )
         bits = draw_bits(torch.sigmoid(logits[0]), self.generator)
         divergence = log_probability(bits, logits) + self.method.n_bits * math.log(2.0)
-        blur = fall(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
+        blur = linear_schedule(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
         return {
             "words": -self.words.log_likelihood(bits + blur * self.noise(bits), word_sets(rows)).mean(),
             "divergence": self.weight(epoch) * divergence.mean(),

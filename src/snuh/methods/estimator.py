@@ -1,4 +1,4 @@
-"""What all methods share as scikit-learn estimators: checks, the held-out part, the encoder left behind."""
+"""Base of all methods, as scikit-learn estimators: checks, held-out documents, the learnt encoder."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from snuh.codes import check_bits
 from snuh.encoder import Encoder
 from snuh.errors import InputError, suggest
 from snuh.features.matrix import check_matrix, unit_rows
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Range
 from snuh.methods.lsa import LSA, fit_lsa
 from snuh.methods.result import Score, TrainingResult
 from snuh.methods.selection import HeldOutScore
-from snuh.methods.sharing import Share
+from snuh.methods.sharing import Shard
 from snuh.metrics import code_health
 from snuh.progress import OnProgress, stage_callback
 
-HELD_OUT_SHARE = 0.1
-HELD_OUT_MOST = 1_000
-HELD_OUT_FROM = 200  # documents; fewer are all needed for training
+HELD_OUT_FRACTION = 0.1
+MAX_HELD_OUT = 1_000
+MIN_DOCS_TO_HOLD_OUT = 200  # a smaller corpus needs all documents for training
 LSA_DIMS = 128
 
 
 class DeadCodesWarning(UserWarning):
-    """The codes do not tell documents apart."""
+    """The codes do not distinguish documents."""
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Unit rows to train on, what is held out to score, and the LSA space of the training rows."""
+    """Unit rows to train on, the held-out score, and the LSA space of the training rows."""
 
     X: sparse.csr_matrix
     lsa: LSA
     score: Callable[[Encoder], Score]
-    X_held: sparse.csr_matrix  # what the score is made of
-    share: Share | None = None  # of one worker of several
-    graphs: list[dict[str, object]] = field(default_factory=list)  # how those built so far were searched for
+    X_val: sparse.csr_matrix  # held-out rows, which the score is computed on
+    shard: Shard | None = None  # if several processes train together
+    graphs: list[dict[str, object]] = field(default_factory=list)  # facts about the graphs built so far
 
 
 # scikit-learn has no type stubs.
@@ -54,35 +54,35 @@ class TrainingData:
 class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the methods: `fit(X)` learns `encoder_`, `transform(X)` gives packed codes (docs, bits / 8).
 
-    A method is a dataclass, its fields are its parameters; those with a limit or choices are checked.
+    A method is a dataclass whose fields are its parameters; those with a range or choices are checked.
     """
 
     n_bits: int = 64  # length of the codes
-    seed: int = 0  # of everything random
+    seed: int = 0  # of all random numbers
 
-    limits: ClassVar[Mapping[str, Limit]] = {"seed": Limit(whole=True, below=2**32)}
+    ranges: ClassVar[Mapping[str, Range]] = {"seed": Range(integer=True, below=2**32)}
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {}
 
     def check_parameters(self) -> None:
-        """Raise InputError where a parameter has no usable value; `fit` does so before any work."""
+        """Raise InputError if a parameter is invalid; called by `fit` before any work."""
         check_bits(self.n_bits)
-        for name, limit in self.limits.items():
-            limit.check(name, getattr(self, name))
-        for name, known in self.choices.items():
-            _check_choice(name, getattr(self, name), known)
+        for name, valid in self.ranges.items():
+            valid.check(name, getattr(self, name))
+        for name, options in self.choices.items():
+            _check_choice(name, getattr(self, name), options)
 
     def derived_parameters(self, docs: int) -> dict[str, float]:
-        """Return what parameters that are None come to, for so many documents to train on."""
+        """Resolve parameters left as None for a training set of n documents."""
         return {}
 
     def _check_size(self, docs: int) -> None:
-        """Raise InputError where there are too few documents for the parameters."""
+        """Raise InputError if there are too few documents for the parameters."""
         if docs < 2:
             raise InputError(f"expected at least 2 documents, got n_samples = {docs}")
 
     @abstractmethod
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
-        """Learn an encoder of unit rows."""
+        """Learn an encoder from unit rows."""
 
     def fit(
         self,
@@ -97,12 +97,12 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn codes from feature rows; labels are never used.
 
         Args:
-            X: sparse or dense rows, one a document; TF-IDF as it comes.
-            y: ignored, here for scikit-learn.
-            X_val: rows held out to choose the epoch; without them a random part of X is.
-            score: what chooses the epoch instead of the usual score, which sees no labels.
-            on_progress: told about every stage and epoch.
-            train: what trains instead of this process, such as several workers.
+            X: sparse or dense rows, one per document, such as TF-IDF.
+            y: ignored, for compatibility with scikit-learn.
+            X_val: held-out rows for selecting the epoch; a random part of X if not given.
+            score: selects the epoch instead of the default held-out score, which uses no labels.
+            on_progress: called for every stage and epoch.
+            train: trains instead of this process, for example on several workers.
         """
         self.check_parameters()
         rows = self._checked_rows(X, reset=True)
@@ -110,8 +110,8 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         started = time.perf_counter()
         unit = unit_rows(rows)
         _check_distinct(unit)
-        held = None if X_val is None else unit_rows(self._checked_rows(X_val, reset=False))
-        data = self._training_data(unit, held, on_progress)
+        unit_val = None if X_val is None else unit_rows(self._checked_rows(X_val, reset=False))
+        data = self._training_data(unit, unit_val, on_progress)
         if score is not None:
             data = replace(data, score=score)
         result = self._train(data, on_progress) if train is None else train(data)
@@ -128,12 +128,12 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "score": result.score.value,
             "alive": result.score.alive,
             "distinct_codes": health.distinct_codes,
-            "ones_share": [round(share, 3) for share in health.ones_share],
+            "ones_share": [round(fraction, 3) for fraction in health.ones_share],
             "seconds": round(time.perf_counter() - started, 3),
         }
         if data.graphs:
             self.training_["graph"] = data.graphs[-1]
-        _warn_of_dead_codes(result)
+        _warn_if_dead(result)
         return self
 
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:  # anything scikit-learn takes as a matrix
@@ -145,25 +145,25 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _checked_rows(self, X: Any, *, reset: bool) -> sparse.csr_matrix:
         rows = check_matrix(X)
         try:
-            validate_data(self, X, reset=reset, skip_check_array=True)  # as many columns as in fit
+            validate_data(self, X, reset=reset, skip_check_array=True)  # checks the number of columns
         except ValueError as error:
             raise InputError(" ".join(str(error).split())) from None
         return rows
 
     def _training_data(
-        self, X: sparse.csr_matrix, held: sparse.csr_matrix | None, on_progress: OnProgress | None
+        self, X: sparse.csr_matrix, X_val: sparse.csr_matrix | None, on_progress: OnProgress | None
     ) -> TrainingData:
         report = stage_callback(on_progress, "similarity")
         rng = np.random.default_rng(int(self.seed))
-        if held is None:
-            X, held = hold_out(X, rng)
+        if X_val is None:
+            X, X_val = hold_out(X, rng)
         if report is not None:
             report(0.0)
         lsa = fit_lsa(X, dims=LSA_DIMS, seed=int(self.seed))
-        score = HeldOutScore(X, held, lsa, rng=rng)
+        score = HeldOutScore(X, X_val, lsa, rng=rng)
         if report is not None:
             report(1.0)
-        return TrainingData(X, lsa, score, held)
+        return TrainingData(X, lsa, score, X_val)
 
     def __sklearn_tags__(self) -> Any:  # scikit-learn's own type
         tags = super().__sklearn_tags__()
@@ -172,25 +172,23 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _check_choice(name: str, value: object, known: tuple[object, ...]) -> None:
-    if value in known and isinstance(value, type(known[0])):
+def _check_choice(name: str, value: object, options: tuple[object, ...]) -> None:
+    if value in options and isinstance(value, type(options[0])):
         return
-    if isinstance(known[0], bool):
+    if isinstance(options[0], bool):
         raise InputError(f"{name} must be true or false, got {value!r}")
-    options = [str(option) for option in known]
-    raise InputError(
-        f'{name} must be one of {", ".join(options)}, got "{value}"{suggest(str(value), options)}'
-    )
+    names = [str(option) for option in options]
+    raise InputError(f'{name} must be one of {", ".join(names)}, got "{value}"{suggest(str(value), names)}')
 
 
-def _warn_of_dead_codes(result: TrainingResult) -> None:
+def _warn_if_dead(result: TrainingResult) -> None:
     advice = "check that the documents share words"
     if result.history:
         advice = f"try a smaller beta or more epochs, or {advice}"
     if not result.score.alive:
-        problem = "the codes are dead: they hardly tell documents apart"
+        problem = "the codes are dead: they hardly distinguish documents"
     elif result.history and not result.history[-1].alive:
-        problem = f"the codes died in training, those of epoch {result.best_epoch} are kept"
+        problem = f"the codes died during training, using those of epoch {result.best_epoch}"
     else:
         return
     warnings.warn(f"{problem}; {advice}", DeadCodesWarning, stacklevel=3)
@@ -212,10 +210,10 @@ def _check_distinct(X: sparse.csr_matrix) -> None:
 
 
 def hold_out(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Split off a random part for the score; a small corpus is scored on what it trains on."""
+    """Split off random rows for the score; a small corpus is scored on its training rows."""
     docs = X.shape[0]
-    if docs < HELD_OUT_FROM:
+    if docs < MIN_DOCS_TO_HOLD_OUT:
         return X, X
     order = rng.permutation(docs)
-    held = min(HELD_OUT_MOST, int(docs * HELD_OUT_SHARE))
-    return X[np.sort(order[held:])], X[np.sort(order[:held])]
+    count = min(MAX_HELD_OUT, int(docs * HELD_OUT_FRACTION))
+    return X[np.sort(order[count:])], X[np.sort(order[:count])]

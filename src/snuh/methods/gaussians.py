@@ -1,7 +1,7 @@
 r"""Closed forms of the Gaussian terms of the tree-structured objective.
 
-All of them act on every bit by itself and return one value per document or per edge and bit, so that a caller
-sums or weighs as its equation says. Each has a Monte Carlo test in tests/maths.
+All of them act on each bit separately and return one value per document (or edge) and bit: callers sum and
+weight as in their equation. Each has a Monte Carlo test in tests/maths.
 
 | here | paper |
 |---|---|
@@ -31,13 +31,11 @@ def edge_divergence(
 
     with t the prior and g the posterior correlation (the appendix prints mu_j without its square).
     """
+    t, g = prior, posterior
     squares = mu_i.square() + mu_j.square() + sigma_i.square() + sigma_j.square()
-    products = mu_i * mu_j + posterior * (sigma_i * sigma_j)
-    left = 1.0 - prior.square()
-    # The bracket, sorted by what it multiplies; the factors are one number an edge.
-    of_squares, of_products = 0.5 * prior.square() / left, prior / left
-    logs = 0.5 * torch.log(left) - 0.5 * torch.log1p(-posterior.square())
-    return of_squares * squares - of_products * products + logs
+    products = mu_i * mu_j + g * sigma_i * sigma_j
+    left = 1.0 - t.square()
+    return 0.5 * ((squares - 2 * t * products) / left - squares - torch.log1p(-g.square()) + torch.log(left))
 
 
 def best_correlation(sigma_i: Tensor, sigma_j: Tensor, *, prior: Tensor) -> Tensor:

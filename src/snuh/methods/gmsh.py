@@ -29,7 +29,7 @@ from snuh.encoder import Activation
 from snuh.methods.divergences import gaussian_divergence, mixture_divergence
 from snuh.methods.gradient import Start
 from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Range
 from snuh.methods.mixtures import Mixture
 from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 
@@ -44,13 +44,13 @@ class GMSH(NetworkHasher):
     depth: int = 0  # hidden layers; 0: the encoder is linear
     components: int = 20  # of the mixture
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
         "learning_rate": {64: 0.002},
     }
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "components": Limit(above=0, whole=True),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "components": Range(above=0, integer=True),
     }
 
     def _objective(self, start: Start) -> GMSHObjective:
@@ -81,7 +81,7 @@ class GMSHObjective(NetworkObjective[GMSH]):
             mu[:, None], sigma[:, None], self.prior.centers, softplus(self.spreads)
         ).sum(dim=2)
         component = torch.log_softmax(heads["component"], dim=1)
-        divergence = mixture_divergence(component, self.prior.log_shares, within)
+        divergence = mixture_divergence(component, self.prior.log_weights, within)
         return {
             "words": -self.words.log_likelihood(z, word_sets(rows)).mean(),
             "divergence": self.weight(epoch) * divergence.mean(),

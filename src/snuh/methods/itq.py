@@ -6,7 +6,7 @@ Gong, Lazebnik: Iterative Quantization: A Procrustean Approach to Learning Binar
 
 V: centred projections of the documents on their leading principal directions. R: the rotation. B: the codes.
 Each of the two has its best value in closed form where the other is given: B = sign(V R), and R by orthogonal
-Procrustes, R = S T' where S O T' is the SVD of V' B. The error never rises (`principal.turn_to_bits`).
+Procrustes, R = S T' where S O T' is the SVD of V' B. The error never rises (`principal.rotate_to_bits`).
 
 Departures: the directions are those of LSA with PCA among them (`principal`); where there are fewer
 directions than bits, columns of zeros are added to V, and the rotation spreads the others over all bits.
@@ -22,8 +22,8 @@ import numpy as np
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.estimator import HashingEstimator, TrainingData
-from snuh.methods.limits import Limit
-from snuh.methods.principal import fit_principal, turn_to_bits
+from snuh.methods.limits import Range
+from snuh.methods.principal import fit_principal, rotate_to_bits
 from snuh.methods.result import TrainingResult
 from snuh.progress import OnProgress
 
@@ -37,15 +37,15 @@ class ITQ(HashingEstimator):
 
     iterations: int = 50  # of codes and rotation in turn
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **HashingEstimator.limits,
-        "iterations": Limit(whole=True),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **HashingEstimator.ranges,
+        "iterations": Range(integer=True),
     }
 
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
         rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
         principal = fit_principal(data.X, dims=self.n_bits, seed=int(self.seed))
-        turned = turn_to_bits(principal, data.X, bits=self.n_bits, iterations=int(self.iterations), rng=rng)
+        turned = rotate_to_bits(principal, data.X, bits=self.n_bits, iterations=int(self.iterations), rng=rng)
         layer = Layer(turned.directions.astype(np.float32), -turned.centre.astype(np.float32))
         encoder = Encoder((layer,), np.zeros(self.n_bits, dtype=np.float32))
         return TrainingResult(encoder, data.score(encoder), "solved")

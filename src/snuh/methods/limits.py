@@ -1,4 +1,4 @@
-"""What numbers a parameter may be, checked with one message for all of them."""
+"""Ranges of numeric parameters, checked with the same messages for all methods."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from snuh.errors import InputError
 
 
 @dataclass(frozen=True)
-class Limit:
-    """A range of numbers, from 0 where nothing else is said."""
+class Range:
+    """The valid values of a numeric parameter; never negative."""
 
-    above: float | None = None  # strictly; without it 0 is allowed
-    below: float = np.inf  # strictly, also once it is a float32
-    whole: bool = False
-    optional: bool = False  # None stands for a value that the method chooses
+    above: float | None = None  # exclusive lower bound; None: 0 is valid
+    below: float = np.inf  # exclusive upper bound, also after rounding to float32
+    integer: bool = False
+    optional: bool = False  # whether None is valid: the method resolves it
 
     def check(self, name: str, value: object) -> None:
-        """Raise InputError where the value is not within the limit."""
+        """Raise InputError if the value is not in the range."""
         if value is None and self.optional:
             return
         if (
@@ -28,17 +28,17 @@ class Limit:
             or not np.isfinite(value)
         ):
             raise InputError(f"{name} must be a number, got {value!r}")
-        if self.whole and not isinstance(value, int | np.integer):
-            raise InputError(f"{name} must be a whole number, got {value}")
+        if self.integer and not isinstance(value, int | np.integer):
+            raise InputError(f"{name} must be an integer, got {value}")
         if value < 0 or (self.above is not None and value <= self.above):
-            least = "0 or more" if self.above is None else f"above {self.above:g}"
-            raise InputError(f"{name} must be {least}, got {value}")
+            minimum = "0 or more" if self.above is None else f"above {self.above:g}"
+            raise InputError(f"{name} must be {minimum}, got {value}")
         if not np.float32(value) < self.below:
             raise InputError(f"{name} must be below {self.below:g}, got {value}")
 
 
 def check_neighbors(neighbors: int, docs: int) -> None:
-    """Raise InputError where there are not more documents than neighbours asked for."""
+    """Raise InputError unless there are more documents than neighbours."""
     if docs <= neighbors:
         raise InputError(
             f"expected more documents than neighbors ({neighbors}), got n_samples = {docs}: "

@@ -21,6 +21,6 @@ class Mixture:
         self.parameters = [self._shares, self.centers]
 
     @property
-    def log_shares(self) -> Tensor:
+    def log_weights(self) -> Tensor:
         """The logarithm of pi, (components,)."""
         return torch.log_softmax(self._shares, dim=0)

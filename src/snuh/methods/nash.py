@@ -40,7 +40,7 @@ class NASH(NetworkHasher):
     Example: `NASH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
         "learning_rate": {64: 0.003},
     }

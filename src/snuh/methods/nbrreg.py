@@ -31,7 +31,7 @@ from snuh.graph import Search, group_equal_rows, nearest_neighbors
 from snuh.methods.gaussians import node_divergence
 from snuh.methods.gradient import Start
 from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit, check_neighbors
+from snuh.methods.limits import Range, check_neighbors
 from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 from snuh.progress import stage_callback
 
@@ -46,13 +46,13 @@ class NbrReg(NetworkHasher):
     neighbors: int = 20  # documents whose words are explained along
     graph: Search = "auto"  # how they are searched for; "auto": "exact" or, for many, "approximate"
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
         "learning_rate": {64: 0.001},
     }
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "neighbors": Limit(above=0, whole=True),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "neighbors": Range(above=0, integer=True),
     }
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {**NetworkHasher.choices, "graph": get_args(Search)}
 

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from snuh.encoder import Activation, Encoder
-from snuh.methods.annealing import rise
+from snuh.methods.annealing import linear_warmup
 from snuh.methods.decoder import WordDecoder
 from snuh.methods.gradient import GradientHasher, Start
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Range
 from snuh.methods.network import Network
 from snuh.methods.thresholds import distinct_rows, medians
 
@@ -35,13 +35,13 @@ class NetworkHasher(GradientHasher):
     beta: float | None = None  # weight of the divergence from the prior; None: by the length of the codes
     warmup: float = 5.0  # epochs over which beta grows
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **GradientHasher.limits,
-        "hidden": Limit(above=0, whole=True),
-        "depth": Limit(whole=True),
-        "dropout": Limit(below=1),
-        "beta": Limit(optional=True),
-        "warmup": Limit(),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **GradientHasher.ranges,
+        "hidden": Range(above=0, integer=True),
+        "depth": Range(integer=True),
+        "dropout": Range(below=1),
+        "beta": Range(optional=True),
+        "warmup": Range(),
     }
 
 
@@ -66,11 +66,12 @@ class NetworkObjective(ABC, Generic[Method]):
     def __init__(
         self, method: Method, start: Start, heads: Mapping[str, int], *, importance: Tensor | None = None
     ) -> None:
-        self.method, self.X, self.epochs = method, start.data.X, start.epochs
-        self.documents = start.documents
-        self.batch = method.by_size("batch_size", self.X.shape[0])
+        self.method, self.X, self.documents = method, start.data.X, start.documents
         self.rng, self.generator = start.rng, start.generator
-        self.beta = method.chosen("beta")
+        docs = len(self.documents)
+        self.batch_size = int(method.resolve("batch_size", docs))
+        self.epochs = method.resolve("epochs", docs)
+        self.beta = method.resolve("beta", docs)
         self.network = Network(
             self.X.shape[1],
             hidden=int(method.hidden),
@@ -89,7 +90,7 @@ class NetworkObjective(ABC, Generic[Method]):
         decoder = WordDecoder(
             self.X,
             dims,
-            documents=documents * self.batch,
+            documents=documents * self.batch_size,
             init_range=INIT_RANGE,
             generator=self.generator,
         )
@@ -99,7 +100,7 @@ class NetworkObjective(ABC, Generic[Method]):
     @property
     def steps(self) -> int:
         """Batches in an epoch."""
-        return math.ceil(len(self.documents) / self.batch)
+        return math.ceil(len(self.documents) / self.batch_size)
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[Documents]:
         """Draw every document once."""
@@ -112,7 +113,7 @@ class NetworkObjective(ABC, Generic[Method]):
 
     def weight(self, epoch: float) -> float:
         """Return beta as it has grown up to now."""
-        return self.beta * rise(epoch, self.method.warmup)
+        return self.beta * linear_warmup(epoch, self.method.warmup)
 
     def noise(self, like: Tensor) -> Tensor:
         """Draw standard normal numbers."""

@@ -29,12 +29,12 @@ import torch
 from torch import Tensor
 
 from snuh.encoder import Activation
-from snuh.methods.annealing import fall
+from snuh.methods.annealing import linear_schedule
 from snuh.methods.bits import draw_bits
 from snuh.methods.divergences import fair_bit_divergence
 from snuh.methods.gradient import Start
 from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit, check_neighbors
+from snuh.methods.limits import Range, check_neighbors
 from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 from snuh.methods.weak_neighbors import weak_neighbors
 
@@ -51,12 +51,12 @@ class PairRec(NetworkHasher):
     neighbors: int = 25  # nearest documents that a pair is drawn from
     noise: float = 1.0  # on the bits that the decoder sees, at the start
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.003}}
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "beta": Limit(),
-        "neighbors": Limit(above=0, whole=True),
-        "noise": Limit(),
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.003}}
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "beta": Range(),
+        "neighbors": Range(above=0, integer=True),
+        "noise": Range(),
     }
 
     def _check_size(self, docs: int) -> None:
@@ -86,7 +86,7 @@ class PairRecObjective(NetworkObjective[PairRec]):
         rows = self.X[np.concatenate([batch, self.neighbors[batch, place]])]
         logit = self.network(rows)["logit"]
         bits = draw_bits(torch.sigmoid(logit), self.generator)
-        z = bits + fall(epoch, self.epochs, start=self.method.noise, end=0.0) * self.noise(bits)
+        z = bits + linear_schedule(epoch, self.epochs, start=self.method.noise, end=0.0) * self.noise(bits)
         words = word_sets(self.X[np.concatenate([batch, batch])])
         embedding = self.words.embedding * self.importance[:, None]
         own, others = self.words.log_likelihood(z, words, embedding=embedding).chunk(2)

@@ -41,7 +41,7 @@ def fit_principal(X: sparse.csr_matrix, *, dims: int, seed: int) -> Principal:
     return Principal(directions, (X @ directions).mean(axis=0))
 
 
-def turn_to_bits(
+def rotate_to_bits(
     principal: Principal, X: sparse.csr_matrix, *, bits: int, iterations: int, rng: np.random.Generator
 ) -> Principal:
     """Return as many directions as bits, turned so that rounding the rows' values to signs loses little.

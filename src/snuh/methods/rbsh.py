@@ -31,12 +31,12 @@ import torch
 from torch import Tensor
 
 from snuh.encoder import Activation
-from snuh.methods.annealing import fall, rise
+from snuh.methods.annealing import linear_schedule, linear_warmup
 from snuh.methods.bits import draw_bits
 from snuh.methods.divergences import fair_bit_divergence
 from snuh.methods.gradient import Start
 from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit, check_neighbors
+from snuh.methods.limits import Range, check_neighbors
 from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 from snuh.methods.weak_neighbors import weak_neighbors
 
@@ -55,15 +55,15 @@ class RBSH(NetworkHasher):
     noise: float = 1.0  # on the bits that the decoder sees, at the start
     noise_end: float = 0.0  # and at the end
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.003}}
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "beta": Limit(),
-        "neighbors": Limit(above=1, whole=True),
-        "dims": Limit(above=0, whole=True),
-        "rank": Limit(),
-        "noise": Limit(),
-        "noise_end": Limit(),
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.003}}
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "beta": Range(),
+        "neighbors": Range(above=1, integer=True),
+        "dims": Range(above=0, integer=True),
+        "rank": Range(),
+        "noise": Range(),
+        "noise_end": Range(),
     }
 
     def _check_size(self, docs: int) -> None:
@@ -96,13 +96,13 @@ class RBSHObjective(NetworkObjective[RBSH]):
         rows = self.X[np.concatenate([batch, *self.neighbors[batch, places]])]
         logit = self.network(rows)["logit"]
         bits = draw_bits(torch.sigmoid(logit), self.generator)
-        blur = fall(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
+        blur = linear_schedule(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
         z = bits + blur * self.noise(bits)
         embedding = (self.words.embedding @ self.map.t()) * self.importance[:, None]
         explained = self.words.log_likelihood(z, word_sets(rows), embedding=embedding)
         first, second = self.distances[batch, places]
         ranking = ranking_loss(bits, torch.from_numpy(np.sign(second - first)).float())
-        weight = self.method.rank * rise(epoch, self.epochs)
+        weight = self.method.rank * linear_warmup(epoch, self.epochs)
         return {
             "words": -explained.sum() / docs,
             "divergence": self.weight(epoch) * fair_bit_divergence(logit[:docs]).sum() / docs,

@@ -1,7 +1,7 @@
-"""Training with several workers: each draws from a share of the documents, gradients are averaged every step.
+"""Data-parallel training: each process draws from a shard of the documents; gradients are averaged.
 
-Every worker has the rows of all documents (neighbours may be anyone's), and so the same number of steps: the
-shares have equal sizes, and a batch is split evenly. What is the same for all at the start stays the same.
+Every process has the rows of all documents, since neighbours may be in any shard. Shards have equal sizes and
+a batch is split evenly, so all processes take the same number of steps from the same initial weights.
 """
 
 from __future__ import annotations
@@ -25,90 +25,90 @@ if TYPE_CHECKING:
 Documents = npt.NDArray[np.int64]
 
 
-class Team(Protocol):
-    """The workers that train together; all of them call the same functions in the same order."""
+class ProcessGroup(Protocol):
+    """Processes that train together; all of them call the same functions in the same order."""
 
-    rank: int  # of this worker, counted from 0
+    rank: int  # of this process, counted from 0
     size: int
 
-    def align(self, parameters: list[Tensor]) -> None:
-        """Give every worker the parameters of the first."""
+    def broadcast_parameters(self, parameters: list[Tensor]) -> None:
+        """Replace the parameters of every process by those of rank 0."""
         ...
 
-    def average(self, parameters: list[Tensor]) -> None:
-        """Replace each parameter's gradient by its mean over the workers."""
+    def average_gradients(self, parameters: list[Tensor]) -> None:
+        """Replace the gradient of each parameter by its mean over the processes."""
         ...
 
-    def agree(self, score: Callable[[Encoder], Score] | None) -> Callable[[Encoder], Score]:
-        """Return a score that the first worker computes, and all get; the others may have none."""
+    def broadcast_score(self, score: Callable[[Encoder], Score] | None) -> Callable[[Encoder], Score]:
+        """Return a score that rank 0 computes for all; the others may pass None."""
         ...
 
 
 @dataclass(frozen=True)
-class Share:
-    """What one worker trains on."""
+class Shard:
+    """What one process trains on."""
 
     documents: Documents  # rows to draw batches from
-    edges: Edges | None  # of these documents, for methods with trees; None: the method finds its own
-    team: Team
+    edges: Edges | None  # of these documents; None: the method computes its own, or has none
+    group: ProcessGroup
 
 
-def share_of(docs: int, *, rank: int, size: int, seed: int) -> Documents:
-    """Deal the rows out at random; where that leaves some over, shares are filled up with others' rows."""
+def shard_documents(docs: int, *, rank: int, size: int, seed: int) -> Documents:
+    """Return the rows of one shard of a random partition, padded with rows of others to equal sizes."""
     order = np.random.default_rng([seed, size]).permutation(docs)
-    share: Documents = np.resize(order, -(-docs // size) * size)[rank::size]
-    return share
+    shard: Documents = np.resize(order, -(-docs // size) * size)[rank::size]
+    return shard
 
 
-class GlooTeam:
-    """The processes of PyTorch's default process group."""
+class TorchProcessGroup:
+    """The default process group of PyTorch."""
 
     def __init__(self) -> None:
-        import torch.distributed as processes
+        import torch.distributed
 
-        self._processes = processes
-        self.rank, self.size = processes.get_rank(), processes.get_world_size()
+        self._distributed = torch.distributed
+        self.rank, self.size = torch.distributed.get_rank(), torch.distributed.get_world_size()
 
-    def align(self, parameters: list[Tensor]) -> None:
-        """Give every worker the parameters of the first."""
+    def broadcast_parameters(self, parameters: list[Tensor]) -> None:
+        """Replace the parameters of every process by those of rank 0."""
         for parameter in parameters:
-            self._processes.broadcast(parameter.detach(), src=0)
+            self._distributed.broadcast(parameter.detach(), src=0)
 
-    def average(self, parameters: list[Tensor]) -> None:
-        """Replace each parameter's gradient by its mean over the workers, in one message."""
+    def average_gradients(self, parameters: list[Tensor]) -> None:
+        """Replace the gradient of each parameter by its mean over the processes, in one all-reduce."""
         import torch
 
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        together = torch.cat([gradient.ravel() for gradient in gradients]) / self.size
-        self._processes.all_reduce(together)
+        flat = torch.cat([gradient.ravel() for gradient in gradients]) / self.size
+        self._distributed.all_reduce(flat)
         start = 0
         for parameter, gradient in zip(parameters, gradients, strict=True):
-            gradient.copy_(together[start : start + gradient.numel()].view_as(gradient))
+            gradient.copy_(flat[start : start + gradient.numel()].view_as(gradient))
             parameter.grad = gradient
             start += gradient.numel()
 
-    def agree(self, score: Callable[[Encoder], Score] | None) -> Callable[[Encoder], Score]:
-        """Return a score that the first worker computes, and all get; the others may have none."""
+    def broadcast_score(self, score: Callable[[Encoder], Score] | None) -> Callable[[Encoder], Score]:
+        """Return a score that rank 0 computes for all; the others may pass None."""
         import torch
 
-        def agreed(encoder: Encoder) -> Score:
-            said = torch.zeros(2, dtype=torch.float64)
+        def broadcast(encoder: Encoder) -> Score:
+            message = torch.zeros(2, dtype=torch.float64)
             if self.rank == 0 and score is not None:
-                own = score(encoder)
-                said = torch.tensor([own.value, float(own.alive)], dtype=torch.float64)
-            self._processes.broadcast(said, src=0)
-            return Score(float(said[0]), bool(said[1]))
+                result = score(encoder)
+                message = torch.tensor([result.value, float(result.alive)], dtype=torch.float64)
+            self._distributed.broadcast(message, src=0)
+            return Score(float(message[0]), bool(message[1]))
 
-        return agreed
+        return broadcast
 
 
 @contextmanager
-def team_of_processes() -> Iterator[GlooTeam]:
-    """Join the processes that were started to train together, for the length of the block."""
-    import torch.distributed as processes
+def torch_process_group() -> Iterator[TorchProcessGroup]:
+    """Join PyTorch's process group (gloo) for the duration of the block."""
+    import torch.distributed
 
-    processes.init_process_group("gloo")
+    torch.distributed.init_process_group("gloo")
     try:
-        yield GlooTeam()
+        yield TorchProcessGroup()
     finally:
-        processes.destroy_process_group()
+        torch.distributed.destroy_process_group()

@@ -1,8 +1,8 @@
-"""Parameters of the tree methods that go by the number of documents where not given; without PyTorch.
+"""Defaults of the tree methods that depend on the number of documents; importable without PyTorch.
 
-On some hundreds of documents twenty neighbours are a good part of the corpus, and few of them are about the
-same thing; and batches of a hundred leave too few steps before the divergences outweigh what the decoder has
-learnt. With the numbers for thousands, `snuh` ended near chance on 300 short texts.
+In a corpus of a few hundred documents, twenty neighbours are a large part of it and few of them share a
+topic; and batches of a hundred leave too few steps before the divergences outweigh what the decoder has
+learnt. With the values for thousands of documents, `snuh` ended near random codes on 300 short texts.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class BySize:
-    """A number that grows with the documents, one for every `per` of them, within bounds."""
+class SizeDefault:
+    """A default that grows with the corpus: one for every `per` documents, within bounds."""
 
     per: int
-    least: int
-    most: int  # as on any corpus of thousands
+    minimum: int
+    maximum: int  # the value for corpora of thousands of documents
 
     def at(self, docs: int) -> int:
-        """Return the number for so many documents."""
-        return min(self.most, max(self.least, docs // self.per))
+        """Return the default for n documents."""
+        return min(self.maximum, max(self.minimum, docs // self.per))
 
 
-BY_SIZE: Mapping[str, BySize] = {
-    "batch_size": BySize(per=10, least=32, most=128),
-    "neighbors": BySize(per=100, least=5, most=20),
+DEFAULTS_BY_SIZE: Mapping[str, SizeDefault] = {
+    "batch_size": SizeDefault(per=10, minimum=32, maximum=128),
+    "neighbors": SizeDefault(per=100, minimum=5, maximum=20),
 }
 
 
-def usual(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with what None stands for on a corpus of thousands, where that goes by the size."""
+def resolve_for_large_corpus(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace None by the default for a corpus of thousands, for the parameters in DEFAULTS_BY_SIZE."""
     return {
-        name: BY_SIZE[name].most if value is None and name in BY_SIZE else value
+        name: DEFAULTS_BY_SIZE[name].maximum if value is None and name in DEFAULTS_BY_SIZE else value
         for name, value in parameters.items()
     }

@@ -1,12 +1,13 @@
-"""SNUH, the paper's method: words explained by codes, codes correlated along trees of a neighbour graph.
+"""SNUH, the paper's method: codes explain words and are correlated along trees of a neighbour graph.
 
 Ou, Su, Yu, Liu, Wang, Zhao, Chen, Zheng: Integrating Semantics and Neighborhood Information with Graph-Driven
 Generative Models for Document Retrieval. ACL 2021. The objective is in `tree_objective`; docs/methods/snuh.md
-has the departures and what the released code does otherwise.
+lists the departures and the differences from the released code.
 
 Departures from the paper: the codes start balanced and the decoder at the words' frequencies, beta grows over
-the first epochs and the learning rate falls over all of them (codes come alive on every corpus, and in fewer
-epochs); the edges of a batch are drawn from its own documents; the epoch is chosen without labels.
+the first epochs and the learning rate decays over all of them (which avoids dead codes on every corpus and
+takes fewer epochs); each document of a batch is paired with one of its own edges; the epoch is selected
+without labels.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from snuh.methods.tree_estimator import Additions, TreeHasher
+from snuh.methods.tree_estimator import TreeHasher
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -25,11 +26,8 @@ class SNUH(TreeHasher):
     Example: `SNUH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
 
-    usual_steps: ClassVar[int] = 1_500
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    default_steps: ClassVar[int] = 1_500
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {16: 0.1, 32: 0.09, 64: 0.08, 128: 0.06},
         "learning_rate": {16: 0.003, 32: 0.003, 64: 0.002, 128: 0.0015},
     }
-
-    def _additions(self) -> Additions:
-        return Additions()

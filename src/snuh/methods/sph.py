@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.estimator import HashingEstimator, TrainingData
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Range
 from snuh.methods.principal import Reals, fit_principal
 from snuh.methods.result import TrainingResult
 from snuh.progress import OnProgress
@@ -54,7 +54,7 @@ class SpH(HashingEstimator):
 
     tail: float = 0.02  # share of the documents left out of a side of the box, at each end
 
-    limits: ClassVar[Mapping[str, Limit]] = {**HashingEstimator.limits, "tail": Limit(below=0.5)}
+    ranges: ClassVar[Mapping[str, Range]] = {**HashingEstimator.ranges, "tail": Range(below=0.5)}
 
     def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
         principal = fit_principal(data.X, dims=self.n_bits, seed=int(self.seed))

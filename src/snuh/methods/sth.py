@@ -27,7 +27,7 @@ from sklearn.linear_model import Ridge
 from snuh.encoder import Encoder, Layer
 from snuh.graph import group_equal_rows
 from snuh.methods.estimator import HashingEstimator, TrainingData
-from snuh.methods.limits import Limit, check_neighbors
+from snuh.methods.limits import Range, check_neighbors
 from snuh.methods.result import TrainingResult
 from snuh.methods.spectral import spectral_bits
 from snuh.progress import OnProgress, stage_callback
@@ -43,10 +43,10 @@ class STH(HashingEstimator):
     neighbors: int = 25  # of a document in the graph
     penalty: float = 10.0  # on the squared weights of a classifier
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **HashingEstimator.limits,
-        "neighbors": Limit(above=0, whole=True),
-        "penalty": Limit(above=0),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **HashingEstimator.ranges,
+        "neighbors": Range(above=0, integer=True),
+        "penalty": Range(above=0),
     }
 
     def _check_size(self, docs: int) -> None:

@@ -1,4 +1,4 @@
-"""The loop that every gradient method shares: Adam, clipping, a NaN guard, stopping without labels."""
+"""The training loop of the gradient methods: Adam, clipping, recovery from NaN, early stopping."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from torch import Tensor
 
 from snuh.encoder import Encoder
 from snuh.errors import InputError, SnuhError
-from snuh.methods.adam import Adam
 from snuh.methods.result import Score, Stopped, TrainingResult
-from snuh.methods.sharing import Team
+from snuh.methods.sharing import ProcessGroup
 from snuh.progress import EpochReport, OnProgress, Progress
 
 logger = logging.getLogger(__name__)
@@ -28,11 +27,11 @@ MAX_RECOVERIES = 3
 
 
 class DivergedError(SnuhError):
-    """A loss that does not stay finite."""
+    """Training diverged: the loss is not finite."""
 
 
 class Objective(Protocol[Batch]):
-    """What a gradient method hands to `train`."""
+    """What `train` minimises."""
 
     parameters: list[Tensor]
 
@@ -42,7 +41,7 @@ class Objective(Protocol[Batch]):
         ...
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[Batch]:
-        """Draw the batches of one epoch, counted from 0."""
+        """Yield the batches of an epoch; epochs count from 0."""
         ...
 
     def loss(self, batch: Batch, *, epoch: float) -> Mapping[str, Tensor]:
@@ -50,23 +49,23 @@ class Objective(Protocol[Batch]):
         ...
 
     def encoder(self) -> Encoder:
-        """Return the encoder as it is now."""
+        """Return a copy of the current encoder."""
         ...
 
     def decoder(self) -> npt.NDArray[np.float32] | None:
-        """Return what explains words by bits (terms, bits) as it is now, None where nothing does."""
+        """Return a copy of the word weights of each bit (terms, bits); None without a word decoder."""
         ...
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How to train, whatever the method."""
+    """Settings of the loop."""
 
     epochs: int  # at most
     patience: int  # epochs without a better held-out score before stopping, in the second half
-    learning_rate: float  # at the start; it falls linearly to 0 over the epochs if `decay`
-    decay: bool
-    clip: float  # largest norm of a gradient
+    learning_rate: float  # initial
+    decay: bool  # whether it falls linearly to 0 over the epochs
+    clip: float  # maximum norm of the gradient
 
 
 @dataclass(frozen=True)
@@ -80,33 +79,37 @@ class _Best:
 
 
 @dataclass
-class _Run(Generic[Batch]):
+class _Trainer(Generic[Batch]):
     objective: Objective[Batch]
     plan: TrainingPlan
     score: Callable[[Encoder], Score]
     rng: np.random.Generator
     on_progress: OnProgress | None
-    team: Team | None = None
+    group: ProcessGroup | None = None
     history: list[EpochReport] = field(default_factory=list)
     best: _Best | None = None
     recoveries: int = 0
 
     def __post_init__(self) -> None:
-        if self.team is not None:
-            self.team.align(self.objective.parameters)
-        self.adam = Adam(self.objective.parameters, clip=self.plan.clip)
+        if self.group is not None:
+            self.group.broadcast_parameters(self.objective.parameters)
+        self._reset_optimizer()
 
-    def epochs(self) -> Stopped:
+    def _reset_optimizer(self) -> None:
+        self.optimizer = torch.optim.Adam(self.objective.parameters, lr=self.plan.learning_rate, fused=True)
+
+    def run(self) -> Stopped:
         for epoch in range(self.plan.epochs):
             start = time.perf_counter()
             parts = self._guarded_epoch(epoch)
             self._finish_epoch(epoch, parts, start)
+            # Not in the first half: on small corpora the score falls for many epochs before it rises.
             if 2 * (epoch + 1) >= self.plan.epochs and self._is_stale():
                 return "patience"
         return "epochs"
 
     def _guarded_epoch(self, epoch: int) -> dict[str, float]:
-        """Run an epoch; where the loss stops being finite, go back to its start with a smaller step."""
+        """Run an epoch; if the loss is not finite, restore the weights and halve the learning rate."""
         while True:
             saved = [parameter.detach().clone() for parameter in self.objective.parameters]
             parts = self._epoch(epoch)
@@ -115,14 +118,14 @@ class _Run(Generic[Batch]):
             self.recoveries += 1
             if self.recoveries > MAX_RECOVERIES:
                 raise DivergedError(
-                    f"the loss was not finite in epoch {epoch + 1}, {self.recoveries} times over: "
+                    f"the loss was not finite in epoch {epoch + 1}, {self.recoveries} times: "
                     "use a smaller learning_rate or clip, or check the features for extreme values"
                 )
-            logger.warning("the loss was not finite in epoch %d: trying again with half the step", epoch + 1)
+            logger.warning("the loss was not finite in epoch %d: halving the learning rate", epoch + 1)
             with torch.no_grad():
                 for parameter, value in zip(self.objective.parameters, saved, strict=True):
                     parameter.copy_(value)
-            self.adam.forget()
+            self._reset_optimizer()
 
     def _epoch(self, epoch: int) -> dict[str, float] | None:
         totals: dict[str, float] = {}
@@ -131,9 +134,9 @@ class _Run(Generic[Batch]):
             now = epoch + step / steps
             parts = self.objective.loss(batch, epoch=now)
             loss = sum(parts.values(), start=torch.zeros(()))
-            # In a team the averaged gradient tells, so that all workers do the same.
-            is_lost = self.team is None and not math.isfinite(loss.item())
-            if is_lost or not self._update(loss, now):
+            # In a process group the averaged gradient decides, so that all processes do the same.
+            has_diverged = self.group is None and not math.isfinite(loss.item())
+            if has_diverged or not self._step(loss, now):
                 return None
             for name, value in parts.items():
                 totals[name] = totals.get(name, 0.0) + value.item() / steps
@@ -141,16 +144,21 @@ class _Run(Generic[Batch]):
                 self.on_progress(Progress("training", now / self.plan.epochs))
         return totals
 
-    def _update(self, loss: Tensor, now: float) -> bool:
-        """Take one step of Adam; False, and no step, where the gradient is not finite."""
+    def _step(self, loss: Tensor, now: float) -> bool:
+        """Take a step of Adam; return False, without a step, if the gradient is not finite."""
         rate = self.plan.learning_rate * 0.5**self.recoveries
         if self.plan.decay:
             rate *= 1.0 - now / self.plan.epochs
-        self.adam.drop_gradients()
+        self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        if self.team is not None:
-            self.team.average(self.objective.parameters)
-        return self.adam.step(rate)
+        if self.group is not None:
+            self.group.average_gradients(self.objective.parameters)
+        norm = torch.nn.utils.clip_grad_norm_(self.objective.parameters, self.plan.clip)
+        if not torch.isfinite(norm):
+            return False
+        self.optimizer.param_groups[0]["lr"] = rate
+        self.optimizer.step()
+        return True
 
     def _finish_epoch(self, epoch: int, parts: dict[str, float], start: float) -> None:
         seconds = time.perf_counter() - start
@@ -164,18 +172,15 @@ class _Run(Generic[Batch]):
             self.on_progress(Progress("training", (epoch + 1) / self.plan.epochs, report))
 
     def _is_stale(self) -> bool:
-        """Whether enough epochs passed without a better score; epochs of dead codes do not count.
-
-        Not asked in the first half of the epochs: on few documents the score falls for long before it rises.
-        """
+        """Whether patience has run out; epochs with dead codes do not count."""
         if self.best is None or not self.best.score.alive:
             return False
-        living = sum(report.alive for report in self.history[self.best.epoch + 1 :])
-        return living >= self.plan.patience
+        epochs_since = sum(report.alive for report in self.history[self.best.epoch + 1 :])
+        return epochs_since >= self.plan.patience
 
 
 def _rank(score: Score) -> tuple[bool, float]:
-    """Living codes before dead ones, then the score."""
+    """Order scores: codes that are alive before dead ones, then by value."""
     return score.alive, score.value
 
 
@@ -186,25 +191,25 @@ def train(
     score: Callable[[Encoder], Score],
     rng: np.random.Generator,
     on_progress: OnProgress | None = None,
-    team: Team | None = None,
+    group: ProcessGroup | None = None,
 ) -> TrainingResult:
-    """Minimise the objective and keep the encoder with the best held-out score.
+    """Minimise the objective and return the encoder with the best held-out score.
 
-    Ctrl-C, or a loss that stays infinite, after the first epoch ends training and keeps the best so far.
+    After the first epoch, Ctrl-C or divergence ends training and the best encoder so far is returned.
     """
-    run = _Run(objective, plan, score, rng, on_progress, team)
+    trainer = _Trainer(objective, plan, score, rng, on_progress, group)
     try:
-        stopped = run.epochs()
+        stopped = trainer.run()
     except KeyboardInterrupt:
-        if run.best is None:
+        if trainer.best is None:
             raise
         stopped = "interrupted"
     except DivergedError as error:
-        if run.best is None:
+        if trainer.best is None:
             raise
-        logger.warning("%s; the best encoder so far is kept", error)
+        logger.warning("%s; keeping the best encoder so far", error)
         stopped = "diverged"
-    if run.best is None:
+    if trainer.best is None:
         raise InputError(f"epochs must be at least 1, got {plan.epochs}")
-    best = run.best
-    return TrainingResult(best.encoder, best.score, stopped, best.decoder, best.epoch + 1, run.history)
+    best = trainer.best
+    return TrainingResult(best.encoder, best.score, stopped, best.decoder, best.epoch + 1, trainer.history)

@@ -1,9 +1,8 @@
-"""From feature rows to a trained tree-structured model: graph, forests, edges, training."""
+"""Base of SNUH and SNUH-plus: builds the neighbour graph, samples forests, and trains on their edges."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
@@ -14,63 +13,59 @@ from scipy import sparse
 from snuh.encoder import Encoder
 from snuh.graph import DensePart, Neighbors, Search, gaussian_affinity, nearest_neighbors
 from snuh.methods.gradient import GradientHasher, Start
-from snuh.methods.limits import Limit, check_neighbors
+from snuh.methods.limits import Range, check_neighbors
 from snuh.methods.lsa import LSA
-from snuh.methods.sizes import BY_SIZE
-from snuh.methods.tree_objective import Correlation, Edges, MeansStart, TreeObjective, TreeSettings
+from snuh.methods.sizes import DEFAULTS_BY_SIZE
+from snuh.methods.tree_objective import Correlation, Edges, MeansStart, TreeObjective
 from snuh.progress import OnProgress, stage_callback
 from snuh.trees import Sampler, sample_edges
 
-MEANS_SHARE = 0.25  # of the similarity, in a graph built anew
-WARMUP_EPOCHS = 3.0  # over which beta grows, where they are not given
-WARMUP_STEPS = 140  # or over so many, if they are more: sooner, codes of few documents die before they learn
-WARMUP_SHARE = 0.25  # of all epochs, that these may take
-
-
-@dataclass(frozen=True)
-class Additions:
-    """What a method may add to the paper's graph and objective; nothing by default."""
-
-    neighbor_words: float = 0.0  # weight of explaining a document's words by its neighbour's code
-    graph_of_lsa: bool = False  # the graph joins LSA cosine to the cosine of the rows
-    refresh: float = 0.0  # share of the epochs after which the graph is built anew, with the learnt means
+MEANS_FRACTION = 0.25  # weight of the learnt means in the similarity of a rebuilt graph
+# If `warmup` is None: at least this many epochs and, unless that is too large a fraction of all epochs, this
+# many steps. With a shorter warmup, codes of small corpora die before they have learnt anything.
+WARMUP_EPOCHS, WARMUP_STEPS, WARMUP_FRACTION = 3.0, 140, 0.25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TreeHasher(GradientHasher):
     """Base of the methods whose documents are correlated along forests of a neighbour graph."""
 
-    batch_size: int | None = None  # documents in a step; None: 128, fewer below 1,280 documents
-    neighbors: int | None = None  # K, in the graph; None: 20, fewer below 2,000 documents
-    graph: Search = "auto"  # how they are searched for; "auto": "exact" or, for many, "approximate"
-    trees: int = 20  # M, spanning forests
+    batch_size: int | None = None  # documents in a step; None: 128, less below 1,280 documents
+    neighbors: int | None = None  # K, per document; None: 20, less below 2,000 documents
+    graph: Search = "auto"  # neighbour search; "auto": "exact", or "approximate" for large corpora
+    trees: int = 20  # M, number of spanning forests
     sampler: Sampler = "depth-first"  # "star": the printed Algorithm 2
-    alpha: float = 0.1  # how much the next neighbour of a tree is drawn at random
+    alpha: float = 0.1  # temperature of the softmax that draws the next node of a tree
     affinity: Literal["constant", "gaussian"] = "constant"  # "gaussian": Eq. (5)
     sigma: float = 1.0  # width of the Gaussian affinity
     strength: float = 0.99  # lambda, prior correlation of neighbours
     tau: float = 0.1  # slope of the sigmoid of the means
     beta: float | None = None  # weight of all divergences; None: by the length of the codes
     correlation: Correlation = "encoder"  # "prior": SNUH_prior, "none": SNUH_ind
-    word_dropout: float | None = 0.0  # share of words hidden from the encoder in a step
-    warmup: float | None = None  # epochs over which beta grows; None: 3, more where they are few steps
-    init_range: float = 0.05  # weights start uniform within +- this
-    threshold: Literal["half", "median"] = "half"  # where a mean becomes a 1
-    start: MeansStart = "random"  # of the means' weights; "itq": LSA, turned close to bits
+    word_dropout: float | None = 0.0  # fraction of words hidden from the encoder in a step
+    warmup: float | None = None  # epochs over which beta grows; None: 3, more on small corpora
+    init_range: float = 0.05  # initial weights are uniform within +- this
+    threshold: Literal["half", "median"] = "half"  # of the means: 0.5 or the training median
+    start: MeansStart = "random"  # initial weights of the means; "itq": LSA, rotated towards bits
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **GradientHasher.limits,
-        "batch_size": Limit(above=0, whole=True, optional=True),
-        "neighbors": Limit(above=0, whole=True, optional=True),
-        "trees": Limit(above=0, whole=True),
-        "alpha": Limit(above=0),
-        "sigma": Limit(above=0),
-        "strength": Limit(below=1),
-        "tau": Limit(above=0),
-        "beta": Limit(optional=True),
-        "word_dropout": Limit(below=1),
-        "warmup": Limit(optional=True),
-        "init_range": Limit(),
+    # Additions of SNUH-plus, where they are parameters: here plain class attributes, and off.
+    lsa_graph = False
+    neighbor_words = 0.0
+    refresh = 0.0
+
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **GradientHasher.ranges,
+        "batch_size": Range(above=0, integer=True, optional=True),
+        "neighbors": Range(above=0, integer=True, optional=True),
+        "trees": Range(above=0, integer=True),
+        "alpha": Range(above=0),
+        "sigma": Range(above=0),
+        "strength": Range(below=1),
+        "tau": Range(above=0),
+        "beta": Range(optional=True),
+        "word_dropout": Range(below=1),
+        "warmup": Range(optional=True),
+        "init_range": Range(),
     }
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {
         **GradientHasher.choices,
@@ -82,88 +77,64 @@ class TreeHasher(GradientHasher):
         "start": get_args(MeansStart),
     }
 
-    @abstractmethod
-    def _additions(self) -> Additions:
-        """What the method adds to the paper's graph and objective."""
-
     def _check_size(self, docs: int) -> None:
-        # Fewer documents than the usual neighbours are no corpus: fewer neighbours have to be asked for.
-        check_neighbors(BY_SIZE["neighbors"].most if self.neighbors is None else self.neighbors, docs)
+        # On a corpus too small for the default of large ones, `neighbors` must be given.
+        default = DEFAULTS_BY_SIZE["neighbors"].maximum
+        check_neighbors(default if self.neighbors is None else self.neighbors, docs)
 
     def _objective(self, start: Start) -> TreeObjective:
-        X, additions = start.data.X, self._additions()
-        settings = TreeSettings(
-            bits=self.n_bits,
-            tau=self.tau,
-            beta=self.chosen("beta"),
-            correlation=self.correlation,
-            neighbor_words=additions.neighbor_words,
-            word_dropout=self.chosen("word_dropout"),
-            refresh=max(1, round(additions.refresh * start.epochs)) if additions.refresh else 0,
-            warmup=self._warmup(len(start.documents), start.epochs),
-            init_range=self.init_range,
-            start=self.start,
-            threshold=self.threshold,
-            batch=self.by_size("batch_size", X.shape[0]),
-        )
-        beside = self.graph_parts(X, start.data.lsa)
-        share = start.data.share
+        X, shard = start.data.X, start.data.shard
+        dense_parts = self.graph_parts(X, start.data.lsa)
+        edges = None if shard is None else shard.edges
 
-        def new_edges(encoder: Encoder) -> Edges:
-            return self._sample_edges(X, _with_means(beside, encoder, X), start)
+        def rebuild_edges(encoder: Encoder) -> Edges:
+            return self._sample_edges(X, _with_means(dense_parts, encoder, X), start)
 
         return TreeObjective(
+            self,
             X,
-            self._sample_edges(X, beside, start) if share is None or share.edges is None else share.edges,
-            settings,
+            self._sample_edges(X, dense_parts, start) if edges is None else edges,
             generator=start.generator,
-            new_edges=new_edges if additions.refresh else None,
+            rebuild_edges=rebuild_edges,
             documents=start.documents,
         )
 
-    def derived_parameters(self, docs: int) -> dict[str, float]:
-        """Return what parameters that are None come to, for so many documents to train on."""
-        warmup = {"warmup": self._warmup(docs, self._epochs(docs))} if self.warmup is None else {}
-        return super().derived_parameters(docs) | warmup
-
-    def _warmup(self, docs: int, epochs: int) -> float:
-        """The epochs over which beta grows, as given or by the documents."""
-        if self.warmup is not None:
-            return self.warmup
-        steps = math.ceil(docs / self.by_size("batch_size", docs))
-        return max(WARMUP_EPOCHS, min(WARMUP_STEPS / steps, WARMUP_SHARE * epochs))
+    def _default(self, name: str, docs: int) -> float:
+        if name != "warmup":
+            return super()._default(name, docs)
+        steps = math.ceil(docs / self.resolve("batch_size", docs))
+        return max(WARMUP_EPOCHS, min(WARMUP_STEPS / steps, WARMUP_FRACTION * self.resolve("epochs", docs)))
 
     @property
-    def is_using_edges(self) -> bool:
-        """Whether the objective has a term along edges at all."""
-        return self.correlation != "none" or self._additions().neighbor_words > 0
+    def uses_edges(self) -> bool:
+        """Whether the objective has a term along edges."""
+        return self.correlation != "none" or self.neighbor_words > 0
 
     def graph_parts(self, X: sparse.csr_matrix, lsa: LSA) -> list[DensePart]:
-        """Return what the first graph joins to the cosine of the rows."""
-        return [DensePart(lsa.unit_values(X), 0.5)] if self._additions().graph_of_lsa else []
+        """Return the dense vectors whose cosine is added to that of the rows in the first graph."""
+        return [DensePart(lsa.unit_values(X), 0.5)] if self.lsa_graph else []
 
-    def _sample_edges(self, X: sparse.csr_matrix, beside: list[DensePart], start: Start) -> Edges:
-        if not self.is_using_edges:
-            nothing = np.zeros(0, dtype=np.float32)
-            return Edges(np.zeros((0, 2), dtype=np.int32), nothing, nothing)
-        report = stage_callback(start.on_progress, "graph")
-        found = nearest_neighbors(
+    def _sample_edges(self, X: sparse.csr_matrix, dense_parts: list[DensePart], start: Start) -> Edges:
+        if not self.uses_edges:
+            empty = np.zeros(0, dtype=np.float32)
+            return Edges(np.zeros((0, 2), dtype=np.int32), empty, empty)
+        neighbors = nearest_neighbors(
             X,
-            k=self.by_size("neighbors", X.shape[0]),
-            beside=beside,
+            k=int(self.resolve("neighbors", X.shape[0])),
+            beside=dense_parts,
             search=self.graph,
             rng=start.rng,
-            on_progress=report,
+            on_progress=stage_callback(start.on_progress, "graph"),
         )
-        start.data.graphs.append(found.facts)
-        return self.draw_edges(found, rng=start.rng, on_progress=start.on_progress)
+        start.data.graphs.append(neighbors.facts)
+        return self.draw_edges(neighbors, rng=start.rng, on_progress=start.on_progress)
 
     def draw_edges(
-        self, found: Neighbors, *, rng: np.random.Generator, on_progress: OnProgress | None
+        self, neighbors: Neighbors, *, rng: np.random.Generator, on_progress: OnProgress | None
     ) -> Edges:
-        """Draw forests of a neighbour graph and merge them to edges with their prior correlations."""
+        """Sample forests of a neighbour graph and merge them into weighted edges with prior correlations."""
         merged = sample_edges(
-            found.adjacency(),
+            neighbors.adjacency(),
             trees=int(self.trees),
             alpha=self.alpha,
             sampler=self.sampler,
@@ -176,10 +147,10 @@ class TreeHasher(GradientHasher):
         return Edges(merged.pairs, merged.weight, (self.strength * affinity).astype(np.float32))
 
 
-def _with_means(beside: list[DensePart], encoder: Encoder, X: sparse.csr_matrix) -> list[DensePart]:
-    """Give the means learnt so far their share of the similarity; what was there keeps the rest."""
+def _with_means(dense_parts: list[DensePart], encoder: Encoder, X: sparse.csr_matrix) -> list[DensePart]:
+    """Add the learnt means to the parts of the similarity, scaling down the others."""
     means = encoder.values(X)
     means -= means.mean(axis=0)
     means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    others = [DensePart(part.rows, part.weight * (1 - MEANS_SHARE)) for part in beside]
-    return [*others, DensePart(means, MEANS_SHARE)]
+    others = [DensePart(part.rows, part.weight * (1 - MEANS_FRACTION)) for part in dense_parts]
+    return [*others, DensePart(means, MEANS_FRACTION)]

@@ -30,7 +30,7 @@ from snuh.methods.bits import draw_bits
 from snuh.methods.divergences import fair_bit_divergence
 from snuh.methods.gradient import Start
 from snuh.methods.layers import word_sets
-from snuh.methods.limits import Limit
+from snuh.methods.limits import Range
 from snuh.methods.network_method import Documents, NetworkHasher, NetworkObjective
 
 
@@ -44,14 +44,14 @@ class WISH(NetworkHasher):
     dims: int = 100  # of a topic vector; as many as bits where those are more
     alpha: float = 1.0  # how strongly the topics are kept at right angles
 
-    by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
+    defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
         "learning_rate": {64: 0.003},
     }
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **NetworkHasher.limits,
-        "dims": Limit(above=0, whole=True),
-        "alpha": Limit(),
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **NetworkHasher.ranges,
+        "dims": Range(above=0, integer=True),
+        "alpha": Range(),
     }
 
     def _objective(self, start: Start) -> WISHObjective:

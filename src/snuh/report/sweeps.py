@@ -11,7 +11,7 @@ from snuh.experiments.run import Row, Select
 from snuh.experiments.sweep import variants_beside
 from snuh.experiments.target import Target
 from snuh.experiments.targets import SWEEPS
-from snuh.methods.sizes import usual
+from snuh.methods.sizes import resolve_for_large_corpus
 from snuh.report.chart import Axis, Chart, Line, Point, style_of
 from snuh.report.choices import Held, held, in_order
 from snuh.report.grid import figures_table
@@ -62,7 +62,7 @@ def known_defaults(method: str, rows: Sequence[Row]) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     for row in rows:
         if row["method"] == method:
-            for name, value in usual(row.get("all_parameters") or {}).items():
+            for name, value in resolve_for_large_corpus(row.get("all_parameters") or {}).items():
                 known = defaults.setdefault(name, None)
                 defaults[name] = known if name in row["parameters"] else value
     return defaults

@@ -116,7 +116,7 @@ def fit(
 
 def has_trees(estimator: object) -> bool:
     """Tell whether a method is trained along trees of a graph."""
-    return hasattr(estimator, "draw_edges") and bool(estimator.is_using_edges)  # type: ignore[attr-defined]
+    return hasattr(estimator, "draw_edges") and bool(estimator.uses_edges)  # type: ignore[attr-defined]
 
 
 def _find_neighbors(
@@ -126,7 +126,7 @@ def _find_neighbors(
     shipment: Shipment,
     on_progress: OnProgress | None,
 ) -> Neighbors:
-    k = estimator.by_size("neighbors", data.X.shape[0])
+    k = int(estimator.resolve("neighbors", data.X.shape[0]))
     report = stage_callback(on_progress, "graph")
     beside = estimator.graph_parts(data.X, data.lsa)
     is_small = estimator.graph == "auto" and data.X.shape[0] < GROUPS_FROM

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from snuh.methods.estimator import TrainingData
     from snuh.methods.gradient import GradientHasher
     from snuh.methods.result import TrainingResult
-    from snuh.methods.sharing import GlooTeam
+    from snuh.methods.sharing import ProcessGroup
     from snuh.methods.tree_objective import Edges
 
 logger = logging.getLogger(__name__)
@@ -73,13 +73,13 @@ def train_on_workers(
     from pyspark.ml.torch.distributor import TorchDistributor
 
     docs = data.X.shape[0]
-    batch = math.ceil(estimator.by_size("batch_size", docs) / workers)
+    batch = math.ceil(estimator.resolve("batch_size", docs) / workers)
     parameters = estimator.get_params() | {
         "batch_size": batch,
-        "epochs": estimator._epochs(docs),
+        "epochs": estimator.resolve("epochs", docs),
     }
     bits, seed = parameters.pop("n_bits"), parameters.pop("seed")
-    arrays = {"held": data.X_held}
+    arrays = {"held": data.X_val}
     if edges is not None:
         arrays |= {"pairs": edges.pairs, "weight": edges.weight, "prior": edges.prior}
     send_arrays(spark, arrays, after=shipment)
@@ -125,34 +125,34 @@ def check_workers(spark: SparkSession, workers: int) -> None:
 
 
 def train_share(task: Task) -> TrainingResult | Failure | None:
-    """Train as one worker of a team; the first returns the result, or why there is none."""
-    from snuh.methods.sharing import team_of_processes
+    """Train as one worker of several; the first returns the result, or why there is none."""
+    from snuh.methods.sharing import torch_process_group
 
-    with team_of_processes() as team:
+    with torch_process_group() as group:
         try:
-            result = _train(task, team)
+            result = _train(task, group)
         except Exception as error:  # of any kind: it has to reach the driver
-            failure = failure_of(error, rank=team.rank)
-            return failure if team.rank == 0 else None
-        return result if team.rank == 0 else None
+            failure = failure_of(error, rank=group.rank)
+            return failure if group.rank == 0 else None
+        return result if group.rank == 0 else None
 
 
-def _train(task: Task, team: GlooTeam) -> TrainingResult:
+def _train(task: Task, group: ProcessGroup) -> TrainingResult:
     from snuh.methods.estimator import TrainingData
     from snuh.methods.lsa import LSA
     from snuh.methods.selection import HeldOutScore
-    from snuh.methods.sharing import Share, share_of
+    from snuh.methods.sharing import Shard, shard_documents
 
     check_version(task.version)
     X = task.shipment.rows("x", columns=task.columns)
     lsa = LSA(np.array(task.shipment.array("directions")))
-    with task.sender.connected(is_sending=team.rank == 0) as report:
-        documents = share_of(X.shape[0], rank=team.rank, size=team.size, seed=task.seed)
+    with task.sender.connected(is_sending=group.rank == 0) as report:
+        documents = shard_documents(X.shape[0], rank=group.rank, size=group.size, seed=task.seed)
         held = task.shipment.rows("held", columns=task.columns)
-        score = HeldOutScore(X, held, lsa, rng=np.random.default_rng(task.seed)) if team.rank == 0 else None
-        share = Share(documents, _edges_of(task, documents), team)
+        score = HeldOutScore(X, held, lsa, rng=np.random.default_rng(task.seed)) if group.rank == 0 else None
+        shard = Shard(documents, _edges_of(task, documents), group)
         estimator = make(task.method, bits=task.bits, seed=task.seed, parameters=task.parameters)
-        data = TrainingData(X, lsa, team.agree(score), held, share)
+        data = TrainingData(X, lsa, group.broadcast_score(score), held, shard)
         result: TrainingResult = estimator._train(data, report)
         return result
 
