@@ -115,7 +115,7 @@ def epoch(folder: Path) -> Run:
     data: Any = TrainingData(X, LSA(directions), score=None, X_val=None, shard=shard)
     rng = np.random.default_rng(0)
     start = Start(data, rng, torch.Generator().manual_seed(0), None)
-    objective = make("snuh-plus", bits=BITS, seed=0)._objective(start)
+    objective = make("snuh-plus", bits=BITS, seed=0).objective(start)
     train = one_epoch(objective, rng)
 
     def run() -> Facts:

@@ -37,9 +37,9 @@ def main() -> None:
     contenders = {}
     for name in dict.fromkeys(["snuh", *options.method]):
         estimator = make(name, bits=options.bits, seed=0)
-        data = estimator._training_data(X, X_val, None)
+        data = estimator.training_data(X, X_val)
         start = Start(data, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
-        objective = estimator._objective(start)
+        objective = estimator.objective(start)
         contenders[name] = one_epoch(objective, np.random.default_rng(0))
     median = median_seconds(contenders, rounds=options.rounds)
     result = {

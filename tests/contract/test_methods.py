@@ -65,6 +65,7 @@ def fitted(name: str, bits: int = 16, seed: int = 0, **changes: Any) -> Any:
 
 
 every_method = pytest.mark.parametrize("name", METHODS)
+every_gradient_method = pytest.mark.parametrize("name", [name for name in METHODS if info(name).needs_torch])
 
 
 @every_method
@@ -77,10 +78,11 @@ def test_learns_planted_topics_far_better_than_random_codes(name: str) -> None:
     assert code_health(model.transform(X)).alive
 
 
-@every_method
+@every_gradient_method
 @pytest.mark.parametrize("bits", [16, 128])
 def test_codes_are_alive_in_every_epoch(name: str, bits: int) -> None:
-    assert all(report.alive for report in fitted(name, bits=bits, epochs=4).history_)
+    history = fitted(name, bits=bits, epochs=4).history_
+    assert [report.alive for report in history] == [True] * 4
 
 
 @every_method
@@ -99,19 +101,17 @@ def test_saved_and_loaded_models_give_the_same_bits(name: str, tmp_path: Path) -
     np.testing.assert_array_equal(load(tmp_path / "model").encode(X), estimator.transform(X))
 
 
-@every_method
-def test_the_encoder_gives_what_the_training_model_gives(name: str) -> None:
-    if not info(name).needs_torch:
-        return  # these have no training model beside the encoder
+@every_gradient_method
+def test_the_encoder_equals_the_training_model(name: str) -> None:
     import torch
 
     from snuh.methods.gradient import Start
 
     X, _ = planted_topics(1)
     estimator = quick(name)
-    data = estimator._training_data(X, X[:40], None)
+    data = estimator.training_data(X, X[:40])
     start = Start(data, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
-    objective = estimator._objective(start)
+    objective = estimator.objective(start)
     encoder = objective.encoder()
     assert (encoder.encode(X) == encoder.encode(X.toarray())).all()
     with torch.no_grad():
@@ -180,28 +180,27 @@ def test_clone_and_pipeline_work(name: str) -> None:
     assert codes.dtype == np.uint8
 
 
-@every_method
+INVALID = [
+    ({"n_bits": 20}, "bits must be a multiple of 8 from 8 to 512, got 20"),
+    ({"epochs": 0}, "epochs must be above 0, got 0"),
+    ({"learning_rate": "fast"}, "learning_rate must be a number, got 'fast'"),
+    ({"batch_size": 1.5}, "batch_size must be an integer, got 1.5"),
+    ({"neighbors": DOCS}, "expected more documents than neighbors"),
+    ({"seed": -1}, "seed must be 0 or more, got -1"),
+    ({"seed": 2**32}, "seed must be below"),
+    ({"decay": "False"}, "decay must be true or false, got 'False'"),
+    ({"strength": 0.99999999}, "strength must be below 1"),
+]
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_bits": 20}, "bits must be a multiple of 8 from 8 to 512, got 20"),
-        ({"epochs": 0}, "epochs must be above 0, got 0"),
-        ({"learning_rate": "fast"}, "learning_rate must be a number, got 'fast'"),
-        ({"batch_size": 1.5}, "batch_size must be an integer, got 1.5"),
-        ({"neighbors": DOCS}, "expected more documents than neighbors"),
-        ({"seed": -1}, "seed must be 0 or more, got -1"),
-        ({"seed": 2**32}, "seed must be below"),
-        ({"decay": "False"}, "decay must be true or false, got 'False'"),
-        ({"strength": 0.99999999}, "strength must be below 1"),
-    ],
+    ("name", "changes", "message"),
+    [(name, *case) for name in METHODS for case in INVALID if its_own(name, case[0])],
 )
 def test_bad_parameters_are_refused(name: str, changes: dict[str, Any], message: str) -> None:
     X, _ = planted_topics(1)
-    if not its_own(name, changes):
-        return  # not a parameter of this method
-    estimator = method_class(name)(**changes)
     with pytest.raises(InputError, match=message):
-        estimator.fit(X)
+        method_class(name)(**changes).fit(X)
 
 
 @every_method

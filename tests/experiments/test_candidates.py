@@ -19,7 +19,7 @@ from snuh.experiments.reach import ReachScore
 from snuh.features import check_matrix, unit_rows
 from snuh.methods import make
 from snuh.methods.lsa import fit_lsa
-from snuh.methods.selection import HeldOutScore, nearest_share
+from snuh.methods.selection import HeldOutScore, top_k_probability
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_scores_equal_their_definitions() -> None:
     encoder = random_encoder(30, 16)
     scores = CandidateScores(database, queries)(encoder)
     bits = [np.unpackbits(encoder.encode(X), axis=1) for X in (queries, database)]
-    share = nearest_share((bits[0][:, None] != bits[1][None]).sum(2), 20)  # a tenth of the documents
+    share = top_k_probability((bits[0][:, None] != bits[1][None]).sum(2), 20)  # a tenth of the documents
     lsa = fit_lsa(database, dims=128, seed=0)
     words = (queries @ database.T).toarray()
     latent = lsa.unit_values(queries) @ lsa.unit_values(database).T

@@ -12,7 +12,7 @@ from snuh.encoder import Encoder, Layer
 from snuh.experiments.reach import ReachScore, reached
 from snuh.graph import DensePart, nearest_neighbors
 from snuh.methods.lsa import fit_lsa
-from snuh.methods.selection import nearest_share, similarity, torn_rows
+from snuh.methods.selection import similarity, split_words, top_k_probability
 from tests.methods.test_selection import random_rows
 
 
@@ -40,10 +40,10 @@ def test_score_is_the_share_of_what_walks_from_the_second_half_reach() -> None:
     encoder = Encoder((Layer(weight, np.zeros(16, np.float32)),), np.zeros(16, np.float32))
 
     lsa = fit_lsa(X, dims=128, seed=4)
-    first, second = torn_rows(held, np.random.default_rng(4))  # nothing was drawn before: both are small
+    first, second = split_words(held, np.random.default_rng(4))  # nothing was drawn before: both are small
     graph = nearest_neighbors(X, k=5, beside=[DensePart(lsa.unit_values(X), 0.5)]).adjacency()
-    nearest = nearest_share(-similarity(second, X, lsa), 5) / np.float32(5)
-    wanted = nearest_share(-reached(graph, nearest, steps=2), 90)
+    nearest = top_k_probability(-similarity(second, X, lsa), 5) / np.float32(5)
+    wanted = top_k_probability(-reached(graph, nearest, steps=2), 90)
     bits = [np.unpackbits(encoder.encode(rows), axis=1) for rows in (first, X)]
-    found = nearest_share((bits[0][:, None] != bits[1][None]).sum(2), 30)  # a tenth of the documents
+    found = top_k_probability((bits[0][:, None] != bits[1][None]).sum(2), 30)  # a tenth of the documents
     assert ReachScore(X, held, seed=4)(encoder).value == pytest.approx((found * wanted).sum() / 30 / 50)

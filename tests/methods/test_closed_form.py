@@ -14,7 +14,7 @@ from snuh.codes import hamming, unpack
 from snuh.errors import InputError
 from snuh.methods.itq import ITQ
 from snuh.methods.lsh import LSH
-from snuh.methods.principal import fit_principal, quantising_rotation
+from snuh.methods.principal import fit_principal, itq_rotation
 from snuh.methods.sph import SpH, slowest_waves
 from snuh.methods.sth import STH
 from snuh.metrics import code_health, precision_at_k
@@ -90,7 +90,7 @@ def test_the_quantisation_error_never_rises_and_the_rotation_stays_one(zeros: in
     values = np.random.default_rng(1).normal(size=(300, 8)) * np.linspace(2, 0.2, 8)
     values[:, 8 - zeros :] = 0.0
     rotations = [
-        quantising_rotation(values, iterations=number, rng=np.random.default_rng(2)) for number in range(30)
+        itq_rotation(values, iterations=number, rng=np.random.default_rng(2)) for number in range(30)
     ]
     for rotation in rotations:
         np.testing.assert_allclose(rotation.T @ rotation, np.eye(8), atol=1e-10)
@@ -103,7 +103,7 @@ def test_itq_codes_are_the_signs_of_the_turned_projections() -> None:
     X, _ = planted_topics(1, docs=100)  # too few to hold any out
     principal = fit_principal(X, dims=16, seed=0)
     values = principal.values(X)
-    rotation = quantising_rotation(values, iterations=50, rng=np.random.default_rng([0, 1]))
+    rotation = itq_rotation(values, iterations=50, rng=np.random.default_rng([0, 1]))
     turned = values @ rotation
     decided = np.abs(turned) > 1e-5  # the encoder is float32
     bits = unpack(ITQ(n_bits=16).fit(X).transform(X))

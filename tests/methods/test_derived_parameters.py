@@ -1,4 +1,4 @@
-"""What parameters that are None come to, by the length of the codes and the number of documents."""
+"""Defaults of parameters left as None, by the length of the codes and the number of documents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from snuh.methods.gradient import MAX_EPOCHS, MIN_EPOCHS
 from snuh.methods.itq import ITQ
 from snuh.methods.lsa import fit_lsa
 from snuh.methods.snuh import SNUH
@@ -14,34 +15,35 @@ from snuh.methods.tree_estimator import TreeHasher
 from snuh.metrics import precision_at_k
 from tests.contract.test_methods import planted_topics
 
+SIZES = [40, 100, 300, 1_000, 2_000, 11_016, 100_000]
 
-@pytest.mark.parametrize(
-    ("docs", "epochs", "warmup_steps"),
-    [
-        (100_000, 12, 3 * 782),  # three epochs
-        (11_016, 17, 3 * 87),
-        (1_000, 150, 140),
-        (300, 150, 140),
-        (100, 200, 140),
-        (40, 200, 100),  # a quarter of all
-    ],
-)
-def test_few_documents_have_more_epochs_and_a_longer_warmup(
-    docs: int, epochs: int, warmup_steps: int
-) -> None:
+
+@pytest.mark.parametrize("docs", SIZES)
+def test_epochs_make_the_default_number_of_steps_within_bounds(docs: int) -> None:
     derived = SNUH(n_bits=64).derived_parameters(docs)
-    assert derived["epochs"] == epochs
-    assert derived["warmup"] * -(-docs // derived["batch_size"]) == pytest.approx(warmup_steps)
+    steps = -(-docs // derived["batch_size"])
+    epochs = derived["epochs"]
+    if MIN_EPOCHS < epochs < MAX_EPOCHS:
+        assert abs(epochs * steps - SNUH.default_steps) <= steps / 2
+    elif epochs == MIN_EPOCHS:
+        assert epochs * steps > SNUH.default_steps
+    else:
+        assert epochs == MAX_EPOCHS and epochs * steps < SNUH.default_steps
 
 
-@pytest.mark.parametrize(
-    ("docs", "neighbors", "batch"), [(100_000, 20, 128), (2_000, 20, 128), (1_000, 10, 100), (300, 5, 32)]
-)
-def test_few_documents_have_fewer_neighbours_and_smaller_batches(
-    docs: int, neighbors: int, batch: int
-) -> None:
-    derived = SNUHPlus(n_bits=64).derived_parameters(docs)
-    assert (derived["neighbors"], derived["batch_size"]) == (neighbors, batch)
+def test_small_corpora_have_a_longer_warmup_but_never_most_of_the_training() -> None:
+    derived = [SNUH(n_bits=64).derived_parameters(docs) for docs in SIZES]
+    warmups = [values["warmup"] for values in derived]
+    assert warmups == sorted(warmups, reverse=True) and warmups[0] > warmups[-1]
+    assert all(values["warmup"] <= values["epochs"] / 4 for values in derived)
+
+
+def test_neighbors_and_batches_grow_with_the_corpus_up_to_a_maximum() -> None:
+    derived = [SNUHPlus(n_bits=64).derived_parameters(docs) for docs in SIZES]
+    for name in ("neighbors", "batch_size"):
+        values = [one[name] for one in derived]
+        assert values == sorted(values) and values[0] < values[-1] == values[-2] == values[-3]
+        assert all(value < docs for value, docs in zip(values, SIZES, strict=True))
 
 
 def test_what_is_given_is_not_derived() -> None:

@@ -57,9 +57,9 @@ def make_objective(name: str, *, depth: int) -> Any:  # any of the ten
     loop = {"batch_size": BATCH, "epochs": EPOCHS}
     estimator = make(name, bits=BITS, seed=0, parameters={**shared, **loop, **SETTINGS[name]})
     X = unit_rows()
-    data = estimator._training_data(X, X[:10], None)
+    data = estimator.training_data(X, X[:10])
     start = Start(data, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
-    objective = estimator._objective(start)
+    objective = estimator.objective(start)
     move_from_start(objective)
     return objective
 

@@ -292,7 +292,7 @@ def test_copies_of_a_row_count_once() -> None:
 
 
 def start_of(X: sparse.csr_matrix) -> Start:
-    data = RBSH()._training_data(X, X[:10], None)
+    data = RBSH().training_data(X, X[:10])
     return Start(data, np.random.default_rng(0), generator(), None)
 
 

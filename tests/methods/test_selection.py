@@ -9,7 +9,7 @@ from scipy import sparse
 from snuh.encoder import Encoder, Layer
 from snuh.features import check_matrix, unit_rows
 from snuh.methods.lsa import fit_lsa
-from snuh.methods.selection import HeldOutScore, nearest_share, sample_rows, similarity, torn_rows
+from snuh.methods.selection import HeldOutScore, sample_rows, similarity, split_words, top_k_probability
 
 
 def random_rows(docs: int, terms: int, seed: int) -> sparse.csr_matrix:
@@ -26,7 +26,7 @@ def test_share_is_the_mean_over_random_orders_of_ties() -> None:
     for _ in range(rounds):
         order = np.lexsort((rng.random(distances.shape), distances))
         np.put_along_axis(counted, order[:, :5], np.take_along_axis(counted, order[:, :5], 1) + 1, 1)
-    share = nearest_share(distances, 5)
+    share = top_k_probability(distances, 5)
     assert np.allclose(share.sum(1), 5)
     assert np.abs(counted / rounds - share).max() < 5 * np.sqrt(0.25 / rounds)
 
@@ -34,7 +34,7 @@ def test_share_is_the_mean_over_random_orders_of_ties() -> None:
 def test_halves_share_no_word_and_make_up_the_document() -> None:
     X = random_rows(30, 25, seed=2)
     X = sparse.vstack([X, sparse.csr_matrix(([1.0], ([0], [3])), shape=(1, 25))]).tocsr()  # one word
-    first, second = torn_rows(X, np.random.default_rng(0))
+    first, second = split_words(X, np.random.default_rng(0))
     assert first.shape == second.shape == X.shape
     assert first.multiply(second).nnz == 1  # the document of one word has it in both
     assert ((first + second) != 0).toarray().tolist() == (X != 0).toarray().tolist()
@@ -44,7 +44,7 @@ def test_halves_share_no_word_and_make_up_the_document() -> None:
 
 def test_an_empty_document_has_empty_halves() -> None:
     X = sparse.csr_matrix(np.array([[0.0, 0.0], [0.6, 0.8]]))
-    first, second = torn_rows(X, np.random.default_rng(0))
+    first, second = split_words(X, np.random.default_rng(0))
     assert first[0].nnz == second[0].nnz == 0
     assert first[1].nnz == second[1].nnz == 1
 
@@ -57,7 +57,7 @@ def test_score_is_the_share_of_the_second_halfs_neighbours_that_the_first_halfs_
     lsa = fit_lsa(X, dims=8, seed=0)
     score = HeldOutScore(X, held, lsa, rng=np.random.default_rng(9))(encoder)
 
-    first, second = torn_rows(held, np.random.default_rng(9))  # nothing was drawn before: both are small
+    first, second = split_words(held, np.random.default_rng(9))  # nothing was drawn before: both are small
     codes, queries = (np.unpackbits(encoder.encode(rows), axis=1) for rows in (X, first))
     expected = []
     for query, words in zip(queries, second.toarray(), strict=True):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from snuh.methods.sparse_rows import SparseRows, take_rows, transposed
+from snuh.methods.sparse_rows import SparseRows, take_rows, transpose
 
 
 def assert_same(got: SparseRows, expected: sparse.csr_matrix) -> None:
@@ -26,4 +26,4 @@ def test_rows_are_taken_and_turned_as_scipy_does(docs: int, terms: int, share: f
     for chosen in (rng.integers(0, docs, 40), np.arange(docs), np.empty(0, dtype=np.int64)):
         taken = take_rows(X, chosen)
         assert_same(taken, X[chosen])
-        assert_same(transposed(taken), X[chosen].T.tocsr())
+        assert_same(transpose(taken), X[chosen].T.tocsr())

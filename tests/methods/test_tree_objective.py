@@ -16,7 +16,7 @@ from snuh.methods.gaussians import best_correlation, edge_divergence, node_diver
 from snuh.methods.layers import sparse_linear, word_log_likelihood, word_sets
 from snuh.methods.snuh_plus import SNUHPlus
 from snuh.methods.sparse_rows import take_rows
-from snuh.methods.tree_objective import Edges, Neighborhoods, TreeBatch, TreeObjective
+from snuh.methods.tree_objective import Edges, Neighborhoods, TreeBatch, TreeObjective, hide_words
 from tests.methods.differences import assert_gradient_is_right
 from tests.methods.posterior import posterior
 from tests.reference.dense_snuh import DenseSNUH
@@ -127,7 +127,7 @@ def test_words_are_the_columns_with_a_positive_value() -> None:
     rows = sparse.csr_matrix(np.array([[0.5, -0.5, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, -1.0]]))
     present = word_sets(rows)
     assert present.sizes.tolist() == [1, 0, 2]
-    assert present.first.tolist() == [0, 1, 1, 3]
+    assert present.offsets.tolist() == [0, 1, 1, 3]
     assert present.words.tolist() == [0, 0, 1]
 
 
@@ -234,12 +234,11 @@ def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -
 
 
 def test_hidden_words_keep_the_expected_input_and_the_target() -> None:
-    fast = objective(word_dropout=0.4)
-    rows = take_rows(fast.X, np.arange(10))
-    drawn = np.mean([fast._hide_words(rows).data for _ in range(4000)], axis=0)
+    rows, generator = take_rows(unit_rows(1), np.arange(10)), torch.Generator().manual_seed(0)
+    drawn = np.mean([hide_words(rows, 0.4, generator).data for _ in range(4000)], axis=0)
     error = rows.data * np.sqrt(0.4 / 0.6 / 4000)
     assert (np.abs(drawn - rows.data) <= 5 * error + 1e-6).all()
-    hidden = fast._hide_words(rows)
+    hidden = hide_words(rows, 0.4, generator)
     assert (hidden.data == 0).any()
     assert (rows.data != 0).all()
 

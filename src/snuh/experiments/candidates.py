@@ -32,14 +32,14 @@ from snuh.experiments.reach import LSA_DIMS, ReachScore
 from snuh.features import check_matrix, unit_rows
 from snuh.methods.lsa import fit_lsa
 from snuh.methods.selection import (
-    DATABASE,
-    QUERIES,
+    MAX_DATABASE,
+    MAX_QUERIES,
     HeldOutScore,
-    nearest_share,
+    cutoff_for,
     sample_rows,
     similarity,
-    top_of,
-    torn_rows,
+    split_words,
+    top_k_probability,
 )
 
 CANDIDATES = ("words", "lsa", "both", "overlap", "prediction", "halves", "unseen", "reach")
@@ -52,20 +52,20 @@ class CandidateScores:
 
     def __init__(self, X: Any, X_held: Any) -> None:  # anything scikit-learn takes as a matrix
         rng = np.random.default_rng(0)
-        self._database = sample_rows(unit_rows(check_matrix(X)), DATABASE, rng)
-        self._queries = sample_rows(unit_rows(check_matrix(X_held)), QUERIES, rng)
-        self._first, self._second = torn_rows(self._queries, rng)
+        self._database = sample_rows(unit_rows(check_matrix(X)), MAX_DATABASE, rng)
+        self._queries = sample_rows(unit_rows(check_matrix(X_held)), MAX_QUERIES, rng)
+        self._first, self._second = split_words(self._queries, rng)
         lsa = fit_lsa(self._database, dims=LSA_DIMS, seed=0)
         self._words: Floats = (self._queries @ self._database.T).toarray()
         self._both = similarity(self._queries, self._database, lsa)
-        self._top = top_of(self._database.shape[0])
-        self._nearest = nearest_share(-self._both, self._top)
+        self._top = cutoff_for(self._database.shape[0])
+        self._nearest = top_k_probability(-self._both, self._top)
         self._reach = ReachScore(X, X_held)
         self._unseen = HeldOutScore(self._database, self._queries, lsa, rng=np.random.default_rng(0))
 
     def __call__(self, encoder: Encoder) -> dict[str, float]:
         """Return the score of each candidate."""
-        share = nearest_share(_distances(encoder, self._queries, self._database), self._top)
+        share = top_k_probability(_distances(encoder, self._queries, self._database), self._top)
         words, both = (
             float((share * cosine).sum(1).mean() / self._top) for cosine in (self._words, self._both)
         )
@@ -82,7 +82,7 @@ class CandidateScores:
 
     def _found_halves(self, encoder: Encoder) -> float:
         distances = _distances(encoder, self._first, self._second)
-        share = nearest_share(distances, max(1, len(distances) // 100))
+        share = top_k_probability(distances, max(1, len(distances) // 100))
         return float(share.diagonal().mean())
 
 

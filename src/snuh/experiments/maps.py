@@ -11,7 +11,7 @@ from snuh.experiments.cells import Printed, Table, number
 from snuh.experiments.figures import Figures
 from snuh.experiments.run import Row
 from snuh.experiments.target import Choice, Target, Variant
-from snuh.methods.selection import nearest_share
+from snuh.methods.selection import top_k_probability
 
 USUAL = Choice(corpora=("ng20",), methods=("snuh", "ammi"), bits=(64,), seeds=(0,))
 QUICK = replace(USUAL, methods=("snuh",))
@@ -48,7 +48,7 @@ def same_label(points: Sequence[Sequence[int]]) -> float:
     nearest = min(NEAREST, len(table) - 1)
     distances = ((places[:, None] - places[None]) ** 2).sum(2)
     np.fill_diagonal(distances, np.iinfo(distances.dtype).max)
-    share = nearest_share(distances, nearest)  # points have whole numbers for places: many are as near
+    share = top_k_probability(distances, nearest)  # points have integer coordinates: many are tied
     return float(share[labels == labels[:, None]].sum(dtype=np.float64) / (nearest * len(table)))
 
 

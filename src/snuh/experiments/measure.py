@@ -18,7 +18,7 @@ from snuh.experiments.observations import observe
 from snuh.experiments.run import Row, Run
 from snuh.experiments.stages import StageClock
 from snuh.methods import make
-from snuh.methods.result import check_whole
+from snuh.methods.result import check_completed
 from snuh.metrics import evaluate_codes
 from snuh.progress import OnProgress
 
@@ -100,7 +100,7 @@ def _fit(estimator: Any, run: Run, corpus: Corpus, on_progress: OnProgress | Non
     train, val = corpus.splits["train"], corpus.splits["val"]
     score = LabelScore(train, val) if run.select == "labels" else None
     estimator.fit(train.X, X_val=val.X, score=score, on_progress=on_progress)
-    check_whole(estimator.training_["stopped"])
+    check_completed(estimator.training_["stopped"])
 
 
 def _learnt(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:

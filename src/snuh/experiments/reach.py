@@ -20,14 +20,14 @@ from snuh.features import check_matrix, unit_rows
 from snuh.graph import DensePart, nearest_neighbors
 from snuh.methods.lsa import fit_lsa
 from snuh.methods.selection import (
-    DATABASE,
-    QUERIES,
-    FoundScore,
-    nearest_share,
+    MAX_DATABASE,
+    MAX_QUERIES,
+    RetrievalScore,
+    cutoff_for,
     sample_rows,
     similarity,
-    top_of,
-    torn_rows,
+    split_words,
+    top_k_probability,
 )
 from snuh.methods.sizes import DEFAULTS_BY_SIZE
 
@@ -36,23 +36,23 @@ STEPS = 2  # of a walk
 WIDTH = 3  # times as many documents are wanted as looked at
 
 
-class ReachScore(FoundScore):
+class ReachScore(RetrievalScore):
     """Scores encoders of one corpus: those of all methods and settings compare."""
 
     # X and X_held: anything scikit-learn takes as a matrix.
     def __init__(self, X: Any, X_held: Any, *, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
-        database = sample_rows(unit_rows(check_matrix(X)), DATABASE, rng)
-        queries, unseen = torn_rows(sample_rows(unit_rows(check_matrix(X_held)), QUERIES, rng), rng)
+        database = sample_rows(unit_rows(check_matrix(X)), MAX_DATABASE, rng)
+        queries, unseen = split_words(sample_rows(unit_rows(check_matrix(X_held)), MAX_QUERIES, rng), rng)
         lsa = fit_lsa(database, dims=LSA_DIMS, seed=seed)
         docs = database.shape[0]
         k = min(docs, DEFAULTS_BY_SIZE["neighbors"].at(docs))
         beside = [DensePart(lsa.unit_values(database), 0.5)]
         graph = nearest_neighbors(database, k=k, beside=beside, rng=rng).adjacency()
-        near = nearest_share(-similarity(unseen, database, lsa), k) / np.float32(k)
-        top = top_of(docs)
-        wanted = nearest_share(-reached(graph, near, steps=STEPS), min(docs, WIDTH * top))
-        super().__init__(database, queries, wanted, top=top)
+        near = top_k_probability(-similarity(unseen, database, lsa), k) / np.float32(k)
+        cutoff = cutoff_for(docs)
+        wanted = top_k_probability(-reached(graph, near, steps=STEPS), min(docs, WIDTH * cutoff))
+        super().__init__(database, queries, wanted, cutoff=cutoff)
 
 
 def reached(

@@ -1,4 +1,4 @@
-"""The methods that learn codes: one literal table, each imported only when it is asked for."""
+"""The registry of methods that learn codes; each is imported on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT = "snuh-plus"
 
 @dataclass(frozen=True)
 class MethodInfo:
-    """What `snuh methods` says about a method, and where its class is."""
+    """A row of `snuh methods`, and the location of the class."""
 
     home: str  # "module:Class"
     summary: str
@@ -174,7 +174,7 @@ METHODS: Mapping[str, MethodInfo] = {
 
 
 def info(name: str) -> MethodInfo:
-    """Return a method's row of the table; InputError names the nearest where there is none."""
+    """Return the row of a method; InputError suggests the nearest name for an unknown one."""
     if name not in METHODS:
         known = ", ".join(METHODS)
         raise InputError(f'unknown method "{name}"{suggest(name, METHODS)}: known methods are {known}')
@@ -182,13 +182,13 @@ def info(name: str) -> MethodInfo:
 
 
 def method_class(name: str) -> type[Any]:  # a HashingEstimator; importing it here would import scikit-learn
-    """Import a method's estimator class; MissingExtraError where training is not installed."""
+    """Import the estimator class of a method; MissingExtraError if PyTorch is not installed."""
     module, class_name = info(name).home.split(":")
     try:
-        found: type[Any] = getattr(import_module(module), class_name)
+        estimator: type[Any] = getattr(import_module(module), class_name)
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
-    return found
+    return estimator
 
 
 def make(name: str, *, bits: int, seed: int, parameters: Mapping[str, Any] | None = None) -> Any:

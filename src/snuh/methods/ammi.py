@@ -1,4 +1,4 @@
-"""AMMI: codes that say as much about their document as they can.
+"""AMMI: codes with maximal information about their document.
 
 Stratos, Wiseman: Learning Discrete Structured Representations by Adversarially Maximizing Mutual Information.
 ICML 2020. Maximises the mutual information of document Y and code Z, with more weight on the first term:
@@ -12,9 +12,9 @@ ICML 2020. Maximises the mutual information of document Y and code Z, with more 
 | H(Z) | `markov.cross_entropy` of a prior in which a bit depends on the `order` bits before it |
 | w | `entropy` |
 
-A bit is 1 where its probability is above 1/2. Departures: for a table of probabilities the inner minimum over
-the prior has a closed form, so it is taken anew for each batch, where the paper makes a few gradient steps;
-the bound's gradient at the minimum does not pass through the prior. No words are reconstructed.
+A bit is 1 if its probability is above 1/2. Departures: for a table of probabilities the inner minimum over
+the prior has a closed form, which is computed for each batch, where the paper takes a few gradient steps; the
+gradient of the bound at the minimum does not pass through the prior. No words are reconstructed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AMMI(NetworkHasher):
 
     depth: int = 0  # hidden layers; 0: the encoder is linear
     entropy: float = 3.0  # w, weight of the codes' entropy
-    order: int = 3  # bits before it that a bit depends on in the prior
+    order: int = 3  # number of preceding bits that a bit depends on in the prior
     beta: float | None = 1.0  # weight of the entropy of a document's own code
     warmup: float = 0.0  # epochs over which beta grows
 
@@ -55,7 +55,8 @@ class AMMI(NetworkHasher):
         "order": Range(integer=True, below=11),
     }
 
-    def _objective(self, start: Start) -> AMMIObjective:
+    def objective(self, start: Start) -> AMMIObjective:
+        """Return the objective to minimise."""
         return AMMIObjective(self, start)
 
 
@@ -79,5 +80,5 @@ class AMMIObjective(NetworkObjective[AMMI]):
         }
 
     def decoder(self) -> None:
-        """Return nothing: words are not explained."""
+        """Return None: there is no word decoder."""
         return None

@@ -1,4 +1,4 @@
-"""Bits that can be trained: drawn at random going forward, seen as their probabilities going back."""
+"""Random bits with the straight-through gradient."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def draw_bits(probability: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw s ~ Bernoulli(q) as 0.0 and 1.0; the gradient by s is passed on to q (straight-through)."""
+    """Draw s ~ Bernoulli(q) as 0.0 and 1.0; the gradient of s is passed to q (straight-through)."""
     drawn: Tensor = _StraightThrough.apply(probability, generator)  # type: ignore[no-untyped-call]
     return drawn
 

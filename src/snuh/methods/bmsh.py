@@ -12,7 +12,7 @@ Dong, Su, Shen, Chen: Document Hashing with Mixture-Prior Generative Models. EMN
 | q(c given x) | head `component`, a softmax |
 | pi, logits of g_c | `Mixture` |
 
-A bit is 1 where its probability is above 1/2. Departures: sigma is the softplus of a head.
+A bit is 1 if its probability is above 1/2. Departures: sigma is the softplus of a head.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class BMSH(NetworkHasher):
         "components": Range(above=0, integer=True),
     }
 
-    def _objective(self, start: Start) -> BMSHObjective:
+    def objective(self, start: Start) -> BMSHObjective:
+        """Return the objective to minimise."""
         return BMSHObjective(self, start)
 
 
@@ -62,7 +63,7 @@ class BMSHObjective(NetworkObjective[BMSH]):
 
     activation: ClassVar[Activation] = "sigmoid"
     threshold: ClassVar[Literal["half", "median"]] = "half"
-    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+    spread: ClassVar[float | None] = 0.3  # of the logits: bits differ, but are not certain yet
 
     def __init__(self, method: BMSH, start: Start) -> None:
         bits, components = method.n_bits, int(method.components)

@@ -1,4 +1,4 @@
-"""CorrSH: NASH whose posterior lets bits depend on each other.
+"""CorrSH: NASH with correlated bits in the posterior.
 
 Zheng, Su, Shen, Chen: Generative Semantic Hashing Enhanced via Boltzmann Machines. ACL 2020.
 
@@ -8,12 +8,12 @@ Zheng, Su, Shen, Chen: Generative Semantic Hashing Enhanced via Boltzmann Machin
 | symbol | here |
 |---|---|
 | mu, deviation, U | heads `logit`, `deviation` and `factors` (rank columns) |
-| KL | log q(s) + bits log 2, log q(s) by `correlated_bits.log_probability` over a few draws of r |
+| KL | log q(s) + bits log 2, log q(s) by `correlated_bits.log_probability` over a few samples of r |
 | noise | falls from `noise` to `noise_end` over the epochs |
 
-This is the paper's Boltzmann machine in the form in which it trains it: a Gaussian in place of the partition
-function. A bit is 1 where mu is above 0. Departures: one hidden layer, noise and beta change over the epochs
-there are instead of fixed numbers of steps.
+This is the paper's Boltzmann machine in the form used for training: a Gaussian instead of the partition
+function. A bit is 1 if mu is above 0. Departures: one hidden layer; the schedules of noise and beta depend on
+the number of epochs instead of fixed numbers of steps.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class CorrSH(NetworkHasher):
     """
 
     rank: int = 10  # columns of U
-    samples: int = 10  # draws of r for the divergence
-    noise: float = 1.0  # on the bits that the decoder sees, at the start
-    noise_end: float = 0.5  # and at the end
+    samples: int = 10  # of r, for the divergence
+    noise: float = 1.0  # initial noise on the bits that the decoder sees
+    noise_end: float = 0.5  # final noise
 
     defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
@@ -61,7 +61,8 @@ class CorrSH(NetworkHasher):
         "noise_end": Range(),
     }
 
-    def _objective(self, start: Start) -> CorrSHObjective:
+    def objective(self, start: Start) -> CorrSHObjective:
+        """Return the objective to minimise."""
         return CorrSHObjective(self, start)
 
 
@@ -70,7 +71,7 @@ class CorrSHObjective(NetworkObjective[CorrSH]):
 
     activation: ClassVar[Activation] = "sigmoid"
     threshold: ClassVar[Literal["half", "median"]] = "half"
-    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+    spread: ClassVar[float | None] = 0.3  # of the logits: bits differ, but are not certain yet
 
     def __init__(self, method: CorrSH, start: Start) -> None:
         bits = method.n_bits
@@ -93,8 +94,8 @@ class CorrSHObjective(NetworkObjective[CorrSH]):
         )
         bits = draw_bits(torch.sigmoid(logits[0]), self.generator)
         divergence = log_probability(bits, logits) + self.method.n_bits * math.log(2.0)
-        blur = linear_schedule(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
+        noise = linear_schedule(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
         return {
-            "words": -self.words.log_likelihood(bits + blur * self.noise(bits), word_sets(rows)).mean(),
+            "words": -self.words.log_likelihood(bits + noise * self.noise(bits), word_sets(rows)).mean(),
             "divergence": self.weight(epoch) * divergence.mean(),
         }

@@ -1,4 +1,4 @@
-"""The decoder of all word models: a softmax over the vocabulary, linear in the code."""
+"""The decoder of all methods that explain words: a softmax over the vocabulary, linear in the code."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from snuh.methods.layers import DecoderArrays, WordSets, word_log_likelihood
+from snuh.methods.layers import DecoderBuffers, WordSets, word_log_likelihood
 
 
 class WordDecoder:
     """log p(x|z) = sum over the distinct words w of x of log softmax(E z + b)_w.
 
-    It starts with each word as likely as it is in the corpus, whatever the code: the bits then have to
-    explain only what is particular about a document, from the first step on.
+    The bias is initialised to the frequencies of the words in the corpus, so that from the first step on the
+    bits have to explain only what is specific to a document.
 
     Args:
         X: the rows whose words are counted.
         dims: the length of z.
-        documents: the most that are explained in one call.
-        init_range: E starts uniform within +- this.
-        generator: of the start.
+        documents: maximum number of documents scored in one call.
+        init_range: the initial E is uniform within +- this.
+        generator: for the initial E.
     """
 
     def __init__(
@@ -40,30 +40,29 @@ class WordDecoder:
         self.parameters = [self.embedding, self.bias]
         for parameter in self.parameters:
             parameter.requires_grad_()
-        # Arrays that every step works in.
-        self._lent = DecoderArrays(torch.empty((documents, terms)), torch.empty_like(self.embedding))
+        self._buffers = DecoderBuffers(torch.empty((documents, terms)), torch.empty_like(self.embedding))
 
     def log_likelihood(self, z: Tensor, words: WordSets, *, embedding: Tensor | None = None) -> Tensor:
-        """Return log p(x|z), one value a document; once for each backward pass.
+        """Return log p(x|z), one value per document; call it once per backward pass.
 
         Args:
             z: (documents, dims).
             words: of the documents.
-            embedding: in place of E itself, (terms, dims of z), something that was computed from it.
+            embedding: used instead of E (terms, dims of z), for example a function of it.
         """
-        lent = self._lent
+        buffers = self._buffers
         if embedding is None:
             embedding = self.embedding
         else:
-            lent = DecoderArrays(lent.logits, torch.empty_like(embedding))
-        return word_log_likelihood(z, embedding, self.bias, words, lent=lent)
+            buffers = DecoderBuffers(buffers.logits, torch.empty_like(embedding))
+        return word_log_likelihood(z, embedding, self.bias, words, buffers=buffers)
 
     def array(self) -> npt.NDArray[np.float32]:
-        """Return E (terms, dims) as it is now, as an array of its own."""
+        """Return a copy of E (terms, dims)."""
         return self.embedding.detach().numpy().copy()
 
 
 def log_frequencies(X: sparse.csr_matrix) -> Tensor:
-    """The log of the share of documents that have each word, with one more for each."""
+    """Return the log of the fraction of documents with each word, with add-one smoothing."""
     present = np.bincount(X.indices[X.data > 0], minlength=X.shape[1])
     return torch.from_numpy(np.log((present + 1.0) / X.shape[0])).float()

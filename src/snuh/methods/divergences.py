@@ -1,8 +1,8 @@
 """Closed-form divergences and entropies of bits, Gaussians and mixtures.
 
-Bits are given by their logits l (q = sigmoid(l)), so that nothing needs to be kept away from 0 and 1. All
-return one value per document and bit, or per document where they sum over components. Each has a test against
-enumeration or samples in tests/maths. For a standard normal prior there is `gaussians.node_divergence`.
+Bits are given by their logits l (q = sigmoid(l)), which is stable near q = 0 and 1. All functions return one
+value per document and bit, or per document if they sum over components. Each has a test against enumeration
+or samples in tests/maths. For a standard normal prior see `gaussians.node_divergence`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def gaussian_divergence(mu: Tensor, sigma: Tensor, mean: Tensor, deviation: Tens
     return 0.5 * (ratio.square() + ((mu - mean) / deviation).square() - 1.0) - torch.log(ratio)
 
 
-def mixture_divergence(component: Tensor, shares: Tensor, by_component: Tensor) -> Tensor:
-    """KL(q(z, c|x) || p(z, c)), which bounds KL(q(z|x) || p(z)) for p(z) = sum_c pi_c p(z|c) from above.
+def mixture_divergence(component: Tensor, log_weights: Tensor, by_component: Tensor) -> Tensor:
+    """KL(q(z, c|x) || p(z, c)), an upper bound of KL(q(z|x) || p(z)) for p(z) = sum_c pi_c p(z|c).
 
     = KL(q(c|x) || pi) + sum_c q(c|x) KL(q(z|x) || p(z|c))
 
     Args:
         component: log q(c|x), (documents, components).
-        shares: log pi, (components,).
+        log_weights: log pi, (components,).
         by_component: KL(q(z|x) || p(z|c)) summed over the bits, (documents, components).
 
     Returns:
-        One value a document.
+        One value per document.
     """
-    return (component.exp() * (component - shares + by_component)).sum(dim=1)
+    return (component.exp() * (component - log_weights + by_component)).sum(dim=1)

@@ -81,8 +81,8 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"expected at least 2 documents, got n_samples = {docs}")
 
     @abstractmethod
-    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
-        """Learn an encoder from unit rows."""
+    def train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        """Learn an encoder from unit rows; `fit` adds the checks of parameters and rows."""
 
     def fit(
         self,
@@ -111,10 +111,10 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         unit = unit_rows(rows)
         _check_distinct(unit)
         unit_val = None if X_val is None else unit_rows(self._checked_rows(X_val, reset=False))
-        data = self._training_data(unit, unit_val, on_progress)
+        data = self.training_data(unit, unit_val, on_progress)
         if score is not None:
             data = replace(data, score=score)
-        result = self._train(data, on_progress) if train is None else train(data)
+        result = self.train(data, on_progress) if train is None else train(data)
         self.encoder_ = replace(result.encoder, unit_rows=True)
         self.decoder_ = result.decoder
         self.history_ = result.history
@@ -150,9 +150,13 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(" ".join(str(error).split())) from None
         return rows
 
-    def _training_data(
-        self, X: sparse.csr_matrix, X_val: sparse.csr_matrix | None, on_progress: OnProgress | None
+    def training_data(
+        self,
+        X: sparse.csr_matrix,
+        X_val: sparse.csr_matrix | None = None,
+        on_progress: OnProgress | None = None,
     ) -> TrainingData:
+        """Hold out rows unless X_val is given, and prepare LSA space and held-out score of unit rows."""
         report = stage_callback(on_progress, "similarity")
         rng = np.random.default_rng(int(self.seed))
         if X_val is None:

@@ -11,8 +11,8 @@ Dong, Su, Shen, Chen: Document Hashing with Mixture-Prior Generative Models. EMN
 | pi, m_c | `Mixture` |
 | s_c | softplus of `spreads` |
 
-A bit is 1 where its mean is above the training median. Departures: softplus for sigma and s_c, beta below
-1, and a linear encoder, which the held-out score prefers: a hidden layer learns training documents by heart.
+A bit is 1 if its mean is above the training median. Departures: softplus for sigma and s_c, beta below 1, and
+a linear encoder, which has a better held-out score: a hidden layer overfits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class GMSH(NetworkHasher):
         "components": Range(above=0, integer=True),
     }
 
-    def _objective(self, start: Start) -> GMSHObjective:
+    def objective(self, start: Start) -> GMSHObjective:
+        """Return the objective to minimise."""
         return GMSHObjective(self, start)
 
 

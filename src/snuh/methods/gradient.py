@@ -62,10 +62,11 @@ class GradientHasher(HashingEstimator):
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"decay": (True, False)}
 
     @abstractmethod
-    def _objective(self, start: Start) -> Objective[Any]:
+    def objective(self, start: Start) -> Objective[Any]:
         """Return the objective to minimise."""
 
-    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+    def train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        """Learn an encoder from unit rows."""
         group = None if data.shard is None else data.shard.group
         rank = 0 if group is None else group.rank
         rng = np.random.default_rng([int(self.seed), 1 + rank])  # the held-out part is drawn from seed alone
@@ -78,7 +79,7 @@ class GradientHasher(HashingEstimator):
             decay=self.decay,
             clip=float(self.clip),
         )
-        objective = self._objective(Start(data, rng, generator, on_progress))
+        objective = self.objective(Start(data, rng, generator, on_progress))
         return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress, group=group)
 
     def derived_parameters(self, docs: int) -> dict[str, float]:

@@ -1,11 +1,11 @@
-"""The two products that take almost all the time, written for sparse rows, with their gradients by hand.
+"""The two layers that dominate the cost of a step, for sparse rows, with hand-written gradients.
 
-`sparse_linear` multiplies CSR rows with a dense weight; `word_log_likelihood` scores the words present in a
-document under a softmax over the vocabulary with three matrix products in all (one forward, two backward).
+`sparse_linear` multiplies CSR rows with a dense weight; `word_log_likelihood` scores the words of a document
+under a softmax over the vocabulary with three matrix products in all (one forward, two backward).
 
-Allocating an array of some megabytes costs as much as filling it, so a caller that trains lends both layers
-arrays that serve every step: gradients are written into a lent array, which becomes `parameter.grad`, and the
-decoder's logits into another. Both layers allow one backward pass for each forward pass.
+Allocating an array of some megabytes costs as much as filling it, so training passes buffers that are reused
+by every step: gradients are written into a buffer, which becomes `parameter.grad`, and the decoder's logits
+into another. Both layers support one backward pass for each forward pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy import sparse
 from torch import Tensor
 
 from snuh.compiling import compiled
-from snuh.methods.sparse_rows import SparseRows, transposed
+from snuh.methods.sparse_rows import SparseRows, transpose
 from snuh.methods.word_softmax import explain_words
 
 
@@ -29,28 +29,28 @@ from snuh.methods.word_softmax import explain_words
 class WordSets:
     """The distinct words of a batch of documents, in the layout of a CSR matrix."""
 
-    first: npt.NDArray[np.integer]  # (documents + 1,) where each document's words start
+    offsets: npt.NDArray[np.integer]  # (documents + 1,) where each document's words start
     words: npt.NDArray[np.integer]  # (words,)
-    sizes: Tensor  # (documents,) how many distinct words each document has
+    sizes: Tensor  # (documents,) number of distinct words of each document
 
 
 def word_sets(
     rows: sparse.csr_matrix | SparseRows, dtype: torch.dtype = torch.float32, *, documents: int | None = None
 ) -> WordSets:
-    """Read which words are present: the columns with a positive value (a document's set, not its counts).
+    """Return the columns with a positive value: the distinct words of each document, without counts.
 
     Args:
-        rows: of documents.
+        rows: one per document.
         dtype: of the sizes.
-        documents: so many rows, from the first on; all if not given.
+        documents: use only the first n rows; all if not given.
     """
-    first = rows.indptr if documents is None else rows.indptr[: documents + 1]
-    words = rows.indices[: first[-1]]
-    positive = rows.data[: first[-1]] > 0
+    offsets = rows.indptr if documents is None else rows.indptr[: documents + 1]
+    words = rows.indices[: offsets[-1]]
+    positive = rows.data[: offsets[-1]] > 0
     if not positive.all():
-        first = np.concatenate([[0], positive.cumsum()])[first]
+        offsets = np.concatenate([[0], positive.cumsum()])[offsets]
         words = words[positive]
-    return WordSets(first, words, torch.from_numpy(np.diff(first)).to(dtype))
+    return WordSets(offsets, words, torch.from_numpy(np.diff(offsets)).to(dtype))
 
 
 def sparse_linear(
@@ -65,23 +65,23 @@ def sparse_linear(
     Args:
         rows: (documents, inputs).
         weight: (inputs, outputs), a parameter.
-        gradient: an array like the weight, lent to hold its gradient.
-        scale: (inputs,), a factor for each column, a parameter too; none: 1.
+        gradient: a buffer for the gradient of the weight, of the same shape.
+        scale: (inputs,), a factor for each column, also a parameter; 1 if not given.
     """
     result: Tensor = _SparseLinear.apply(weight, scale, rows, gradient)  # type: ignore[no-untyped-call]
     return result
 
 
 @dataclass(frozen=True)
-class DecoderArrays:
-    """What a caller lends to `word_log_likelihood`."""
+class DecoderBuffers:
+    """Buffers of `word_log_likelihood`."""
 
-    logits: Tensor  # (documents or more, vocabulary), in use until the backward pass
-    gradient: Tensor  # like the embedding
+    logits: Tensor  # (at least documents, vocabulary), in use until the backward pass
+    gradient: Tensor  # of the shape of the embedding
 
 
 def word_log_likelihood(
-    z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, *, lent: DecoderArrays | None = None
+    z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, *, buffers: DecoderBuffers | None = None
 ) -> Tensor:
     """Return log p(x|z) of Eq. (3): log softmax over the vocabulary, summed over the distinct words.
 
@@ -90,16 +90,16 @@ def word_log_likelihood(
         embedding: the decoder's E, stored as (vocabulary, bits).
         bias: (vocabulary,).
         present: the words of each document.
-        lent: arrays to work in.
+        buffers: reused arrays; allocated if not given.
 
     Returns:
-        One value a document.
+        One value per document.
     """
-    if lent is None:
-        lent = DecoderArrays(
+    if buffers is None:
+        buffers = DecoderBuffers(
             torch.empty((len(z), len(embedding)), dtype=z.dtype), torch.empty_like(embedding)
         )
-    result: Tensor = _WordLogLikelihood.apply(z, embedding, bias, present, lent)  # type: ignore[no-untyped-call]
+    result: Tensor = _WordLogLikelihood.apply(z, embedding, bias, present, buffers)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -110,9 +110,9 @@ class _SparseLinear(torch.autograd.Function):
         weight: Tensor,
         scale: Tensor | None,
         rows: sparse.csr_matrix | SparseRows,
-        lent: Tensor | None,
+        buffer: Tensor | None,
     ) -> Tensor:
-        ctx.weight, ctx.rows, ctx.lent, ctx.scaled = weight, rows, lent, rows
+        ctx.weight, ctx.rows, ctx.buffer, ctx.scaled = weight, rows, buffer, rows
         if scale is not None:
             data = rows.data * scale.detach().numpy()[rows.indices]
             ctx.scaled = SparseRows(rows.indptr, rows.indices, data, rows.shape)
@@ -123,8 +123,8 @@ class _SparseLinear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, by_product: Tensor) -> tuple[Tensor | None, ...]:
         rows, by_rows = ctx.rows, by_product.contiguous().numpy()
-        columns = transposed(ctx.scaled)
-        gradient = _gradient_array(ctx.weight, ctx.lent)
+        columns = transpose(ctx.scaled)
+        gradient = _gradient_array(ctx.weight, ctx.buffer)
         _multiply(columns.indptr, columns.indices, columns.data, by_rows, gradient.numpy())
         by_scale = None
         if ctx.needs_input_grad[1]:
@@ -132,28 +132,29 @@ class _SparseLinear(torch.autograd.Function):
             weight = ctx.weight.detach().numpy()
             _sum_by_column(rows.indptr, rows.indices, rows.data, weight, by_rows, sums)
             by_scale = torch.from_numpy(sums)
-        return _hand_over(gradient, ctx.weight), by_scale, None, None
+        return _set_gradient(gradient, ctx.weight), by_scale, None, None
 
 
 class _WordLogLikelihood(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, lent: DecoderArrays
+        ctx: Any, z: Tensor, embedding: Tensor, bias: Tensor, present: WordSets, buffers: DecoderBuffers
     ) -> Tensor:
-        logits = torch.mm(z, embedding.t(), out=lent.logits[: len(z)])
-        of_present, largest, total = (torch.empty_like(present.sizes) for _ in range(3))
-        sums = (of_present.numpy(), largest.numpy(), total.numpy())
-        explain_words(logits.numpy(), bias.detach().numpy(), present.first, present.words, *sums)
-        ctx.z, ctx.embedding, ctx.present, ctx.gradient = z, embedding, present, lent.gradient
+        logits = torch.mm(z, embedding.t(), out=buffers.logits[: len(z)])
+        present_sum, maximum, total = (torch.empty_like(present.sizes) for _ in range(3))
+        sums = (present_sum.numpy(), maximum.numpy(), total.numpy())
+        explain_words(logits.numpy(), bias.detach().numpy(), present.offsets, present.words, *sums)
+        ctx.z, ctx.embedding, ctx.present, ctx.gradient = z, embedding, present, buffers.gradient
         ctx.by_logits, ctx.total = logits, total
-        return of_present - present.sizes * (largest + torch.log(total))
+        return present_sum - present.sizes * (maximum + torch.log(total))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """Leave the factor of each document to the small side of the products.
+        """Apply the factor of each document to the smaller operand of each product.
 
-        With g the gradient, n the words and S the total of a document, and e what the logits became, the
-        gradient by its logits is g (present - n e / S) = -(g n / S) (e - present S / n).
+        With g the incoming gradient, n the number of words and S the total of a document, and e the
+        exponentiated logits, the gradient of the logits is
+        g (present - n e / S) = -(g n / S) (e - present S / n).
         """
         by_logits = ctx.by_logits
         factor = -gradient * ctx.present.sizes / ctx.total
@@ -161,21 +162,21 @@ class _WordLogLikelihood(torch.autograd.Function):
         torch.mm(by_logits.t(), factor[:, None] * ctx.z, out=by_embedding)
         return (
             factor[:, None] * (by_logits @ ctx.embedding),
-            _hand_over(by_embedding, ctx.embedding),
+            _set_gradient(by_embedding, ctx.embedding),
             torch.mv(by_logits.t(), factor),
             None,
             None,
         )
 
 
-def _gradient_array(parameter: Tensor, lent: Tensor | None) -> Tensor:
-    """Return the lent array, or a new one where it is in use as the gradient of an earlier pass."""
+def _gradient_array(parameter: Tensor, buffer: Tensor | None) -> Tensor:
+    """Return the buffer, or a new array if it holds the gradient of an earlier pass."""
     is_in_use = parameter.is_leaf and parameter.grad is not None
-    return torch.empty_like(parameter) if lent is None or is_in_use else lent
+    return torch.empty_like(parameter) if buffer is None or is_in_use else buffer
 
 
-def _hand_over(gradient: Tensor, parameter: Tensor) -> Tensor | None:
-    """Make it the parameter's gradient itself: given back to autograd, a lent array would be copied."""
+def _set_gradient(gradient: Tensor, parameter: Tensor) -> Tensor | None:
+    """Assign `parameter.grad` directly: returned to autograd, a buffer would be copied."""
     if not parameter.is_leaf or parameter.grad is not None:
         return gradient
     parameter.grad = gradient
@@ -184,7 +185,7 @@ def _hand_over(gradient: Tensor, parameter: Tensor) -> Tensor | None:
 
 @compiled(parallel=True)
 def _multiply(indptr, indices, data, weight, product):  # type: ignore[no-untyped-def]
-    """Write rows @ weight into product; four values at a time, so that a line is seldom read and written."""
+    """Write rows @ weight into product, four values at a time to reduce memory traffic."""
     for r in prange(product.shape[0]):
         line = product[r]
         line[:] = 0
@@ -205,7 +206,7 @@ def _multiply(indptr, indices, data, weight, product):  # type: ignore[no-untype
 
 @compiled()
 def _sum_by_column(indptr, indices, data, weight, by_rows, sums):  # type: ignore[no-untyped-def]
-    """Sum x (w . g) of every value x, with w its column's weights and g its row's gradient."""
+    """Sum x (w . g) over the values x of each column, with w its weights and g the gradient of the row."""
     for r in range(by_rows.shape[0]):
         for p in range(indptr[r], indptr[r + 1]):
             sums[indices[p]] += data[p] * np.dot(weight[indices[p]], by_rows[r])

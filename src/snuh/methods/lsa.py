@@ -1,4 +1,4 @@
-"""Latent semantic analysis: a few dense dimensions of sparse rows, for graphs and the held-out score."""
+"""Latent semantic analysis of sparse rows, for graphs and the held-out score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LSA:
     directions: Floats
 
     def unit_values(self, X: sparse.csr_matrix) -> Floats:
-        """Project rows and scale them to unit length; a row without known terms stays zero."""
+        """Project rows and scale them to unit length; a zero row stays zero."""
         values: Floats = np.asarray(X @ self.directions, dtype=np.float32)
         lengths: Floats = np.linalg.norm(values, axis=1, keepdims=True)
         values /= np.maximum(lengths, np.finfo(np.float32).tiny)
@@ -26,9 +26,9 @@ class LSA:
 
 
 def fit_lsa(X: sparse.csr_matrix, *, dims: int, seed: int) -> LSA:
-    """Find the leading `dims` directions (fewer where the matrix has fewer) by randomised SVD."""
+    """Compute the leading `dims` directions (fewer if the matrix has fewer) by randomised SVD."""
     from sklearn.utils.extmath import randomized_svd
 
-    possible = max(1, min(dims, *X.shape))
-    _, _, directions = randomized_svd(X, possible, n_iter=4, random_state=seed)
+    dims = max(1, min(dims, *X.shape))
+    _, _, directions = randomized_svd(X, dims, n_iter=4, random_state=seed)
     return LSA(np.ascontiguousarray(directions.T, dtype=np.float32))

@@ -1,4 +1,4 @@
-"""LSH: the sides of random hyperplanes, which learn nothing.
+"""LSH: random hyperplanes, without learning.
 
 Charikar: Similarity Estimation Techniques from Rounding Algorithms. STOC 2002.
 
@@ -6,8 +6,8 @@ Charikar: Similarity Estimation Techniques from Rounding Algorithms. STOC 2002.
 
 x: unit row of a document. w_j: normal of the hyperplane of bit j.
 
-The share of differing bits estimates the angle of two documents, the better the more bits there are. Most
-texts are nearly at right angles to each other, which is why codes that learn need far fewer bits.
+The fraction of differing bits estimates the angle between two documents, more precisely with more bits. Most
+texts are nearly orthogonal, which is why learnt codes need far fewer bits.
 
 No departures.
 """
@@ -26,14 +26,15 @@ from snuh.progress import OnProgress
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LSH(HashingEstimator):
-    """Locality-sensitive hashing by random hyperplanes, the baseline that learns nothing.
+    """Locality-sensitive hashing by random hyperplanes, the baseline without learning.
 
     Example: `LSH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
 
-    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+    def train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        """Learn an encoder from unit rows."""
         rng = np.random.default_rng([int(self.seed), 1])  # the held-out part is drawn from seed alone
         normals = rng.standard_normal((data.X.shape[1], self.n_bits), dtype=np.float32)
-        nothing = np.zeros(self.n_bits, dtype=np.float32)
-        encoder = Encoder((Layer(normals, nothing),), nothing)
+        zeros = np.zeros(self.n_bits, dtype=np.float32)
+        encoder = Encoder((Layer(normals, zeros),), zeros)
         return TrainingResult(encoder, data.score(encoder), "solved")

@@ -1,12 +1,12 @@
 """The entropy of codes under a Markov model, which AMMI maximises.
 
-Documents have independent bits with probabilities q; what is asked for is the entropy of the code of a random
-document, a mixture of as many products as there are documents. A Markov model of that mixture, in which a bit
-depends on the `order` bits before it, gives an upper bound:
+The bits of a document are independent with probabilities q. The code of a random document is a mixture over
+documents. A Markov model of that mixture, in which a bit depends on the `order` bits before it, gives an
+upper bound on its entropy:
 
     H(Z) <= - sum_b E log p(z_b | z_(b-order) ... z_(b-1)),    with equality for the best p if Z is Markov
 
-The expectation needs only the probabilities of windows of order + 1 bits: products, within a document.
+The expectation needs only the probabilities of windows of order + 1 bits: products within a document.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from torch import Tensor
 
 
 def window_probabilities(q: Tensor, order: int) -> Tensor:
-    """Return the probability of each value of each bit's window, over all documents.
+    """Return the probability of each value of the window of each bit, averaged over documents.
 
     Args:
         q: probabilities of a 1, (documents, bits).
-        order: how many bits before it belong to a bit's window; before the first one there are zeros.
+        order: number of preceding bits in the window of a bit; zeros precede the first bit.
 
     Returns:
-        (bits, 2**order, 2): by the number that the bits before it make, then by the bit itself.
+        (bits, 2**order, 2): indexed by the preceding bits as a binary number, then by the bit itself.
     """
     docs, bits = q.shape
     padded = torch.cat([torch.zeros((docs, order), dtype=q.dtype), q], dim=1)
@@ -35,9 +35,9 @@ def window_probabilities(q: Tensor, order: int) -> Tensor:
 
 
 def best_prior(windows: Tensor) -> Tensor:
-    """Return the p that makes the bound least: log p(z_b | before) as `windows` has it."""
-    safe = windows + 1e-6  # a window that never occurs would have no p
-    return torch.log(safe) - torch.log(safe.sum(dim=2, keepdim=True))
+    """Return log p(z_b | preceding bits) of the p that minimises the bound."""
+    smoothed = windows + 1e-6  # p of a window that never occurs is undefined
+    return torch.log(smoothed) - torch.log(smoothed.sum(dim=2, keepdim=True))
 
 
 def cross_entropy(windows: Tensor, prior: Tensor) -> Tensor:

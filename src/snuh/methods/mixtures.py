@@ -1,4 +1,4 @@
-"""The prior of the two mixture methods: components with shares, and a head that tells them apart."""
+"""The mixture prior of GMSH and BMSH."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from torch import Tensor
 
 
 class Mixture:
-    """Learnt log pi of the components, and for each a row of parameters.
+    """Trained mixture weights pi, and a row of parameters for each component.
 
     Args:
-        components: how many.
+        components: number of components.
         bits: the length of the codes.
-        generator: of the start; the components start apart from each other.
+        generator: for the initial parameters, which differ between components.
     """
 
     def __init__(self, components: int, bits: int, *, generator: torch.Generator) -> None:
-        self._shares = torch.zeros(components).requires_grad_()
+        self._logits = torch.zeros(components).requires_grad_()
         self.centers = torch.randn((components, bits), generator=generator).requires_grad_()
-        self.parameters = [self._shares, self.centers]
+        self.parameters = [self._logits, self.centers]
 
     @property
     def log_weights(self) -> Tensor:
-        """The logarithm of pi, (components,)."""
-        return torch.log_softmax(self._shares, dim=0)
+        """Log pi, (components,)."""
+        return torch.log_softmax(self._logits, dim=0)

@@ -1,4 +1,4 @@
-"""NASH: neural architecture for semantic hashing, with bits as the latent variables themselves.
+"""NASH: neural architecture for semantic hashing, with bits as latent variables.
 
 Shen, Su, Chapfuwa, Wang, Wang, Carin, Henao: NASH: Toward End-to-End Neural Architecture for Generative
 Semantic Hashing. ACL 2018. The unsupervised model with data-dependent noise (NASH-DN):
@@ -9,10 +9,10 @@ Semantic Hashing. ACL 2018. The unsupervised model with data-dependent noise (NA
 |---|---|
 | q(s) = Bernoulli(sigmoid(l)) | head `logit` |
 | s | `draw_bits`, with the straight-through gradient |
-| sigma(x) | head `noise`: how far the decoder sees the bits blurred, e standard normal |
+| sigma(x) | head `noise`: noise on the bits that the decoder sees, e standard normal |
 
-A bit is 1 where its probability is above 1/2. Departures: sigma is the softplus of a head that shares the
-hidden layer, instead of a network of its own.
+A bit is 1 if its probability is above 1/2. Departures: sigma is the softplus of a head that shares the
+hidden layer, instead of a separate network.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class NASH(NetworkHasher):
         "learning_rate": {64: 0.003},
     }
 
-    def _objective(self, start: Start) -> NASHObjective:
+    def objective(self, start: Start) -> NASHObjective:
+        """Return the objective to minimise."""
         return NASHObjective(self, start)
 
 
@@ -54,7 +55,7 @@ class NASHObjective(NetworkObjective[NASH]):
 
     activation: ClassVar[Activation] = "sigmoid"
     threshold: ClassVar[Literal["half", "median"]] = "half"
-    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+    spread: ClassVar[float | None] = 0.3  # of the logits: bits differ, but are not certain yet
 
     def __init__(self, method: NASH, start: Start) -> None:
         super().__init__(method, start, {"logit": method.n_bits, "noise": method.n_bits})

@@ -10,8 +10,8 @@ Chaidaroon, Ebesu, Fang: Deep Semantic Text Hashing with Weak Supervision. SIGIR
 | n_i | the distinct words of the nearest training documents, all together |
 | p, p' | two word decoders with weights of their own |
 
-A bit is 1 where its mean is above the training median. Departures: neighbours by the cosine of the rows
-instead of BM25 (rows of features are all that a method sees), softplus for sigma, one hidden layer, beta
+A bit is 1 if its mean is above the training median. Departures: neighbours by the cosine of the rows
+instead of BM25 (methods see only feature rows), softplus for sigma, one hidden layer, beta
 below 1 as for VDSH.
 """
 
@@ -43,8 +43,8 @@ class NbrReg(NetworkHasher):
     Example: `NbrReg(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
 
-    neighbors: int = 20  # documents whose words are explained along
-    graph: Search = "auto"  # how they are searched for; "auto": "exact" or, for many, "approximate"
+    neighbors: int = 20  # nearest documents whose words are also explained
+    graph: Search = "auto"  # neighbour search; "auto": "exact", or "approximate" for large corpora
 
     defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
@@ -59,7 +59,8 @@ class NbrReg(NetworkHasher):
     def _check_size(self, docs: int) -> None:
         check_neighbors(self.neighbors, docs)
 
-    def _objective(self, start: Start) -> NbrRegObjective:
+    def objective(self, start: Start) -> NbrRegObjective:
+        """Return the objective to minimise."""
         return NbrRegObjective(self, start)
 
 
@@ -81,9 +82,7 @@ class NbrRegObjective(NetworkObjective[NbrReg]):
         heads = self.network(rows)
         mu, sigma = heads["mean"], softplus(heads["deviation"])
         z = mu + sigma * self.noise(mu)
-        around = sparse.csr_matrix(
-            self.neighbors[batch] @ self.X
-        )  # positive where any neighbour has the word
+        around = sparse.csr_matrix(self.neighbors[batch] @ self.X)  # positive if any neighbour has the word
         divergence = node_divergence(mu, sigma).sum(dim=1)
         return {
             "words": -self.words.log_likelihood(z, word_sets(rows)).mean(),
@@ -93,13 +92,13 @@ class NbrRegObjective(NetworkObjective[NbrReg]):
 
 
 def _neighbor_matrix(start: Start, *, k: int, search: Search) -> sparse.csr_matrix:
-    """Return a 1 for each neighbour (documents, documents); copies have the neighbours of the first."""
+    """Return a 0/1 matrix of neighbours (documents, documents); copies share those of the first."""
     X, kinds = start.data.X, group_equal_rows(start.data.X)
     report = stage_callback(start.on_progress, "graph")
     nearest = nearest_neighbors(X, k=k, search=search, rng=start.rng, on_progress=report)
     start.data.graphs.append(nearest.facts)
-    found = nearest.rows[kinds.first[kinds.kind]]
-    is_there = found.ravel() >= 0
-    heads = np.repeat(np.arange(len(found)), k)[is_there]
-    ones = np.ones(len(heads), dtype=np.float32)
-    return sparse.csr_matrix((ones, (heads, found.ravel()[is_there])), shape=(len(found), len(found)))
+    neighbors = nearest.rows[kinds.first[kinds.kind]]
+    docs, is_found = len(neighbors), neighbors.ravel() >= 0
+    documents = np.repeat(np.arange(docs), k)[is_found]
+    ones = np.ones(len(documents), dtype=np.float32)
+    return sparse.csr_matrix((ones, (documents, neighbors.ravel()[is_found])), shape=(docs, docs))

@@ -1,4 +1,4 @@
-"""The encoder network of the deep methods: a sparse first layer, ReLU layers, and heads that share them."""
+"""The encoder network of the deep methods: a sparse first layer, ReLU layers, and several heads."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from snuh.encoder import Activation, Encoder, Layer
 from snuh.methods.layers import sparse_linear
 from snuh.methods.thresholds import medians
 
-LINEAR_RANGE, SPARSE_RANGE = 0.02, 0.1  # weights of the sparse layer start uniform within +- this
+LINEAR_RANGE, SPARSE_RANGE = 0.02, 0.1  # initial weights of the sparse layer are uniform within +- this
 
 
 class Network:
-    """Maps sparse rows to several outputs by name: linear without hidden layers, ReLU between them.
+    """Maps sparse rows to several named outputs, with ReLU hidden layers or none (a linear map).
 
     Args:
         terms: columns of the rows.
         hidden: units of each hidden layer.
-        depth: how many hidden layers, 0 for a linear map.
+        depth: number of hidden layers, 0 for a linear map.
         heads: the length of each output; the first is the code.
-        dropout: share of the hidden units that are silenced in a step.
-        generator: of the start, and of dropout.
-        importance: a factor for each term, learnt along and applied to the rows.
+        dropout: fraction of the hidden units dropped in a step.
+        generator: for initial weights and dropout.
+        importance: a trained factor for each term, applied to the rows.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Network:
     ) -> None:
         self.heads, self.dropout, self.generator, self.importance = heads, dropout, generator, importance
         sizes = [terms, *[hidden] * depth, sum(heads.values())]
-        # Rows have length 1, so outputs of the sparse layer have about half of its range.
+        # Rows have unit length, so outputs of the sparse layer have about half of its range.
         ranges = [SPARSE_RANGE if depth else LINEAR_RANGE]
         ranges += [math.sqrt(6.0 / (inputs + outputs)) for inputs, outputs in pairwise(sizes[1:])]
         self.weights = [
@@ -53,24 +53,24 @@ class Network:
         ]
         self.biases = [torch.zeros(outputs) for outputs in sizes[1:]]
         self.parameters = [tensor.requires_grad_() for tensor in (*self.weights, *self.biases)]
-        self._gradient = torch.empty_like(self.weights[0])  # an array that every step works in
+        self._gradient = torch.empty_like(self.weights[0])  # reused by every step
 
     def __call__(self, rows: sparse.csr_matrix) -> dict[str, Tensor]:
-        """Return the outputs by name, each (documents, length); hidden units are silenced at random."""
+        """Return the outputs by name, each (documents, length), with dropout."""
         first = sparse_linear(rows, self.weights[0], gradient=self._gradient, scale=self.importance)
         values = first + self.biases[0]
         for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
-            values = torch.addmm(bias, self._silenced(torch.relu(values)), weight)
+            values = torch.addmm(bias, self._drop_units(torch.relu(values)), weight)
         return dict(zip(self.heads, torch.split(values, list(self.heads.values()), dim=1), strict=True))
 
-    def _silenced(self, units: Tensor) -> Tensor:
+    def _drop_units(self, units: Tensor) -> Tensor:
         if not self.dropout:
             return units
-        kept = torch.rand(units.shape, generator=self.generator) >= self.dropout
-        return units * (kept / (1.0 - self.dropout))
+        mask = torch.rand(units.shape, generator=self.generator) >= self.dropout
+        return units * (mask / (1.0 - self.dropout))
 
     def encoder(self, activation: Activation) -> Encoder:
-        """Return the way to the first head, as arrays of their own, with thresholds of 0."""
+        """Return a copy of the layers up to the first head, with thresholds of 0."""
         bits = next(iter(self.heads.values()))
         weights = [weight.detach().numpy().copy() for weight in self.weights]
         biases = [bias.detach().numpy().copy() for bias in self.biases]
@@ -82,10 +82,10 @@ class Network:
         return Encoder(tuple(layers), np.zeros(bits, dtype=np.float32))
 
     def balance(self, X: sparse.csr_matrix, *, spread: float | None) -> None:
-        """Let each bit start with its median at 0, and behind hidden layers with this deviation.
+        """Shift each bit to have median 0 and, behind hidden layers, scale it to this standard deviation.
 
-        With all documents on one side of a threshold, or hardly apart, every code is equal, and the decoder
-        learns to do without codes. A linear map is left small: what it starts with is never quite unlearnt.
+        If all documents are on one side of a threshold, or hardly differ, all codes are equal and the decoder
+        learns to ignore them. A linear map is not scaled: large initial weights are never quite unlearnt.
         """
         encoder = self.encoder("identity")
         values = encoder.values(X)

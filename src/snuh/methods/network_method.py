@@ -1,4 +1,4 @@
-"""What the methods share that encode documents by a `Network`: parameters, batches, the encoder."""
+"""Base of the methods whose encoder is a `Network`: parameters, batches, the encoder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from snuh.methods.network import Network
 from snuh.methods.thresholds import distinct_rows, medians
 
 Documents: TypeAlias = npt.NDArray[np.int64]
-INIT_RANGE = 0.05  # the decoder's weights start uniform within +- this
+INIT_RANGE = 0.05  # initial weights of the decoder are uniform within +- this
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -31,7 +31,7 @@ class NetworkHasher(GradientHasher):
 
     hidden: int = 500  # units of each hidden layer
     depth: int = 1  # hidden layers; 0: the encoder is linear
-    dropout: float = 0.1  # share of the hidden units silenced in a step
+    dropout: float = 0.1  # fraction of the hidden units dropped in a step
     beta: float | None = None  # weight of the divergence from the prior; None: by the length of the codes
     warmup: float = 5.0  # epochs over which beta grows
 
@@ -49,18 +49,18 @@ Method = TypeVar("Method", bound=NetworkHasher)
 
 
 class NetworkObjective(ABC, Generic[Method]):
-    """Base of their objectives: each batch is some documents, an epoch has each of them once.
+    """Base of their objectives: a batch is a set of documents, an epoch has each document once.
 
     Args:
-        method: its parameters.
-        start: documents and randomness.
+        method: the estimator, whose parameters are used.
+        start: documents and random generators.
         heads: the network's outputs by name and length; the first is the code.
-        importance: a factor for each term, learnt along.
+        importance: a trained factor for each term.
     """
 
     activation: ClassVar[Activation]  # of the code: "identity" for real values, "sigmoid" for probabilities
-    threshold: ClassVar[Literal["half", "median"]]  # of probabilities, or of what training documents get
-    spread: ClassVar[float | None] = None  # deviation of the code's values at the start; None: as it comes
+    threshold: ClassVar[Literal["half", "median"]]  # 0.5, or the training median of each bit
+    spread: ClassVar[float | None] = None  # initial standard deviation of the code's values; None: unscaled
     words: WordDecoder
 
     def __init__(
@@ -85,12 +85,12 @@ class NetworkObjective(ABC, Generic[Method]):
         self.network.balance(self.distinct, spread=self.spread)
         self.parameters: list[Tensor] = list(self.network.parameters)
 
-    def add_decoder(self, dims: int, *, documents: int = 1) -> WordDecoder:
-        """Make a word decoder that is trained along; `documents`: as many batches at once."""
+    def add_decoder(self, dims: int, *, batches: int = 1) -> WordDecoder:
+        """Create a word decoder, trained with the network, that scores up to n batches in one call."""
         decoder = WordDecoder(
             self.X,
             dims,
-            documents=documents * self.batch_size,
+            documents=batches * self.batch_size,
             init_range=INIT_RANGE,
             generator=self.generator,
         )
@@ -104,7 +104,7 @@ class NetworkObjective(ABC, Generic[Method]):
 
     def batches(self, rng: np.random.Generator, *, epoch: int) -> Iterator[Documents]:
         """Draw every document once."""
-        # Of even size: a last batch of one document would be a poor sample of all.
+        # Of equal sizes: a last batch of one document would be a poor sample.
         yield from np.array_split(rng.permutation(self.documents), self.steps)
 
     @abstractmethod
@@ -112,7 +112,7 @@ class NetworkObjective(ABC, Generic[Method]):
         """Return the loss by named parts, each a mean per document."""
 
     def weight(self, epoch: float) -> float:
-        """Return beta as it has grown up to now."""
+        """Return beta with its warmup."""
         return self.beta * linear_warmup(epoch, self.method.warmup)
 
     def noise(self, like: Tensor) -> Tensor:
@@ -120,12 +120,12 @@ class NetworkObjective(ABC, Generic[Method]):
         return torch.randn(like.shape, generator=self.generator)
 
     def encoder(self) -> Encoder:
-        """Return the encoder as it is now."""
+        """Return a copy of the current encoder."""
         encoder = self.network.encoder(self.activation)
         if self.threshold == "half":
             return replace(encoder, threshold=np.full(encoder.bits, 0.5, dtype=np.float32))
         return replace(encoder, threshold=medians(encoder.values(self.distinct)))
 
     def decoder(self) -> npt.NDArray[np.float32] | None:
-        """Return what explains words by bits (terms, bits) as it is now."""
+        """Return a copy of the word weights of each bit (terms, bits)."""
         return self.words.array()

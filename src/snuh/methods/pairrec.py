@@ -13,8 +13,8 @@ Hansen, Hansen, Simonsen, Alstrup, Lioma: Unsupervised Semantic Hashing with Pai
 | p | a word decoder whose embedding is scaled by the same importance |
 | noise | falls from `noise` to 0 over the epochs |
 
-A bit is 1 where its probability is above 1/2. Departures: one hidden layer; spectral bits of our own
-(`spectral`) for those of self-taught hashing.
+A bit is 1 if its probability is above 1/2. Departures: one hidden layer; the spectral bits of
+`spectral` instead of those of self-taught hashing.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class PairRec(NetworkHasher):
     Example: `PairRec(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
 
-    dropout: float = 0.2  # share of the hidden units silenced in a step
+    dropout: float = 0.2  # fraction of the hidden units dropped in a step
     beta: float | None = 0.0  # weight of the divergence from the prior
-    neighbors: int = 25  # nearest documents that a pair is drawn from
-    noise: float = 1.0  # on the bits that the decoder sees, at the start
+    neighbors: int = 25  # nearest documents that the second of a pair is drawn from
+    noise: float = 1.0  # initial noise on the bits that the decoder sees
 
     defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.003}}
     ranges: ClassVar[Mapping[str, Range]] = {
@@ -62,7 +62,8 @@ class PairRec(NetworkHasher):
     def _check_size(self, docs: int) -> None:
         check_neighbors(self.neighbors, docs)
 
-    def _objective(self, start: Start) -> PairRecObjective:
+    def objective(self, start: Start) -> PairRecObjective:
+        """Return the objective to minimise."""
         return PairRecObjective(self, start)
 
 
@@ -71,19 +72,19 @@ class PairRecObjective(NetworkObjective[PairRec]):
 
     activation: ClassVar[Activation] = "sigmoid"
     threshold: ClassVar[Literal["half", "median"]] = "half"
-    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+    spread: ClassVar[float | None] = 0.3  # of the logits: bits differ, but are not certain yet
 
     def __init__(self, method: PairRec, start: Start) -> None:
         self.importance = torch.ones(start.data.X.shape[1], requires_grad=True)
         super().__init__(method, start, {"logit": method.n_bits}, importance=self.importance)
-        self.words = self.add_decoder(method.n_bits, documents=2)
+        self.words = self.add_decoder(method.n_bits, batches=2)
         self.parameters.append(self.importance)
         self.neighbors, _ = weak_neighbors(start, k=int(method.neighbors))
 
     def loss(self, batch: Documents, *, epoch: float) -> Mapping[str, Tensor]:
         """-E_q log p(x_i|s_i) - E_q log p(x_i|s_j) + beta KL, by one sample of j, s and e."""
-        place = self.rng.integers(0, self.neighbors.shape[1], len(batch))
-        rows = self.X[np.concatenate([batch, self.neighbors[batch, place]])]
+        choice = self.rng.integers(0, self.neighbors.shape[1], len(batch))
+        rows = self.X[np.concatenate([batch, self.neighbors[batch, choice]])]
         logit = self.network(rows)["logit"]
         bits = draw_bits(torch.sigmoid(logit), self.generator)
         z = bits + linear_schedule(epoch, self.epochs, start=self.method.noise, end=0.0) * self.noise(bits)
@@ -98,6 +99,6 @@ class PairRecObjective(NetworkObjective[PairRec]):
         }
 
     def decoder(self) -> npt.NDArray[np.float32]:
-        """Return how far each bit makes each word more likely (terms, bits)."""
-        by_bit: npt.NDArray[np.float32] = self.words.array() * self.importance.detach().numpy()[:, None]
-        return by_bit
+        """Return the word weights of each bit (terms, bits)."""
+        weights: npt.NDArray[np.float32] = self.words.array() * self.importance.detach().numpy()[:, None]
+        return weights

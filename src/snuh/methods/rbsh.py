@@ -1,11 +1,11 @@
-"""RBSH: a word model that also ranks documents as a simpler code does.
+"""RBSH: a word decoder and a ranking loss with weak supervision.
 
 Hansen, Hansen, Simonsen, Alstrup, Lioma: Unsupervised Neural Generative Semantic Hashing. SIGIR 2019.
 
     L = sum over d [ sum over d, d1, d2 of E_q log p(x | s + noise e)
                      - beta KL(q(s_d|x_d) || Bernoulli(1/2)) - rank R ]
-    R = max(0, 1 - (D(d, d2) - D(d, d1)))   where d1 is nearer to d than d2 by the simpler code,
-        |D(d, d1) - D(d, d2)|               where both are as near,      D(d, d') = |s - s'|^2
+    R = max(0, 1 - (D(d, d2) - D(d, d1)))   if d1 is nearer to d than d2 by the spectral bits,
+        |D(d, d1) - D(d, d2)|               if both are equally near,      D(d, d') = |s - s'|^2
 
 | symbol | here |
 |---|---|
@@ -15,8 +15,8 @@ Hansen, Hansen, Simonsen, Alstrup, Lioma: Unsupervised Neural Generative Semanti
 | noise | falls from `noise` to `noise_end` over the epochs |
 | rank | weight of the ranking, grows over the epochs |
 
-A bit is 1 where its probability is above 1/2. Departures: one hidden layer; weights that change over the
-epochs there are; spectral bits of our own (`spectral`) for those of self-taught hashing.
+A bit is 1 if its probability is above 1/2. Departures: one hidden layer; schedules that depend on the
+number of epochs; the spectral bits of `spectral` instead of those of self-taught hashing.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class RBSH(NetworkHasher):
     beta: float | None = 0.04  # weight of the divergence from the prior
     neighbors: int = 100  # nearest documents that triplets are drawn from
     dims: int = 300  # of the word table
-    rank: float = 5.0  # weight of the ranking at the end
-    noise: float = 1.0  # on the bits that the decoder sees, at the start
-    noise_end: float = 0.0  # and at the end
+    rank: float = 5.0  # final weight of the ranking
+    noise: float = 1.0  # initial noise on the bits that the decoder sees
+    noise_end: float = 0.0  # final noise
 
     defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {"learning_rate": {64: 0.003}}
     ranges: ClassVar[Mapping[str, Range]] = {
@@ -69,21 +69,22 @@ class RBSH(NetworkHasher):
     def _check_size(self, docs: int) -> None:
         check_neighbors(self.neighbors, docs)
 
-    def _objective(self, start: Start) -> RBSHObjective:
+    def objective(self, start: Start) -> RBSHObjective:
+        """Return the objective to minimise."""
         return RBSHObjective(self, start)
 
 
 class RBSHObjective(NetworkObjective[RBSH]):
-    """The negative bound of a batch of triplets, and how far it ranks them wrongly."""
+    """The negative bound of a batch of triplets, and the ranking loss."""
 
     activation: ClassVar[Activation] = "sigmoid"
     threshold: ClassVar[Literal["half", "median"]] = "half"
-    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+    spread: ClassVar[float | None] = 0.3  # of the logits: bits differ, but are not certain yet
 
     def __init__(self, method: RBSH, start: Start) -> None:
         self.importance = torch.ones(start.data.X.shape[1], requires_grad=True)
         super().__init__(method, start, {"logit": method.n_bits}, importance=self.importance)
-        self.words = self.add_decoder(int(method.dims), documents=3)
+        self.words = self.add_decoder(int(method.dims), batches=3)
         size = method.dims**-0.5
         self.map = size * torch.randn((method.n_bits, int(method.dims)), generator=self.generator)
         self.parameters += [self.importance, self.map.requires_grad_()]
@@ -92,15 +93,15 @@ class RBSHObjective(NetworkObjective[RBSH]):
     def loss(self, batch: Documents, *, epoch: float) -> Mapping[str, Tensor]:
         """The words of all three, beta KL, and the ranking, by one sample of d1, d2, s and e."""
         docs = len(batch)
-        places = self.rng.integers(0, self.neighbors.shape[1], (2, docs))
-        rows = self.X[np.concatenate([batch, *self.neighbors[batch, places]])]
+        choices = self.rng.integers(0, self.neighbors.shape[1], (2, docs))
+        rows = self.X[np.concatenate([batch, *self.neighbors[batch, choices]])]
         logit = self.network(rows)["logit"]
         bits = draw_bits(torch.sigmoid(logit), self.generator)
-        blur = linear_schedule(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
-        z = bits + blur * self.noise(bits)
+        noise = linear_schedule(epoch, self.epochs, start=self.method.noise, end=self.method.noise_end)
+        z = bits + noise * self.noise(bits)
         embedding = (self.words.embedding @ self.map.t()) * self.importance[:, None]
         explained = self.words.log_likelihood(z, word_sets(rows), embedding=embedding)
-        first, second = self.distances[batch, places]
+        first, second = self.distances[batch, choices]
         ranking = ranking_loss(bits, torch.from_numpy(np.sign(second - first)).float())
         weight = self.method.rank * linear_warmup(epoch, self.epochs)
         return {
@@ -110,10 +111,10 @@ class RBSHObjective(NetworkObjective[RBSH]):
         }
 
     def decoder(self) -> npt.NDArray[np.float32]:
-        """Return how far each bit makes each word more likely (terms, bits)."""
+        """Return the word weights of each bit (terms, bits)."""
         words = self.words.array() * self.importance.detach().numpy()[:, None]
-        by_bit: npt.NDArray[np.float32] = words @ self.map.detach().numpy().T
-        return by_bit
+        weights: npt.NDArray[np.float32] = words @ self.map.detach().numpy().T
+        return weights
 
 
 def ranking_loss(bits: Tensor, nearer: Tensor) -> Tensor:
@@ -121,7 +122,7 @@ def ranking_loss(bits: Tensor, nearer: Tensor) -> Tensor:
 
     Args:
         bits: of all d, then all d1, then all d2, (3 triplets, bits).
-        nearer: 1 where d1 is nearer to d than d2 by the simpler code, -1 where d2 is, 0 where both are alike.
+        nearer: 1 if d1 is nearer to d than d2 by the spectral bits, -1 if d2 is, 0 if they tie.
     """
     d, d1, d2 = bits.chunk(3)
     gap = (d - d2).square().sum(dim=1) - (d - d1).square().sum(dim=1)

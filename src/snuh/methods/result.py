@@ -1,4 +1,4 @@
-"""What learning leaves behind, whatever the method."""
+"""The result of training, for all methods."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from snuh.errors import SnuhError
 from snuh.progress import EpochReport
 
 Stopped = Literal["patience", "epochs", "interrupted", "diverged", "solved"]
-"""Why learning ended; "solved": the method has no epochs."""
+"""Why training ended; "solved": the method has no epochs."""
 
 
 class FailedFitError(SnuhError):
-    """A fit whose codes are of no use."""
+    """A fit without usable codes."""
 
 
-def check_whole(stopped: Stopped) -> None:
-    """Raise where codes are no result: Ctrl-C cut training short, or its loss did not stay finite."""
+def check_completed(stopped: Stopped) -> None:
+    """Raise if training did not end normally: it was interrupted by Ctrl-C, or diverged."""
     if stopped == "interrupted":
         raise KeyboardInterrupt
     if stopped == "diverged":
@@ -30,7 +30,7 @@ def check_whole(stopped: Stopped) -> None:
 
 @dataclass(frozen=True)
 class Score:
-    """The held-out score of an encoder, and whether its codes tell documents apart at all."""
+    """The held-out score of an encoder, and whether its codes distinguish documents at all."""
 
     value: float
     alive: bool
@@ -38,7 +38,7 @@ class Score:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The best encoder by held-out score, and how training went."""
+    """The best encoder by held-out score, and the history of training."""
 
     encoder: Encoder
     score: Score

@@ -1,10 +1,10 @@
-"""Choosing without labels: does the code of one half of a document find what the other half is about?
+"""The held-out score, which needs no labels: the code of half a document retrieves the other half's topic.
 
-Held-out documents are torn in two, word by word. The second half says, by its words (mean of TF-IDF cosine
-and LSA cosine), which 100 training documents are nearest to it; the score is the share of them among the 100
-nearest by Hamming distance to the code of the first half, expected over random orders of ties. It needs no
-labels and tracks their precision: an encoder does well if it knows the topic, not if it copies the words it
-has seen. `snuh reproduce score` compares it with others.
+The words of each held-out document are split at random into two halves. The 100 training documents nearest
+to the second half (by the mean of TF-IDF cosine and LSA cosine) are the relevant ones. The score is the
+precision of the 100 documents whose codes are nearest to that of the first half by Hamming distance, in
+expectation over random orders of ties. It tracks precision by labels: an encoder scores well if it captures
+the topic, not if it memorises words. `snuh reproduce score` compares it with other scores.
 """
 
 from __future__ import annotations
@@ -23,60 +23,60 @@ from snuh.methods.lsa import LSA
 from snuh.methods.result import Score
 from snuh.metrics import DistanceCounts, code_health, expected_precision
 
-QUERIES = 1_000
-DATABASE = 20_000
-TOP = 100
+MAX_QUERIES = 1_000
+MAX_DATABASE = 20_000
+MAX_CUTOFF = 100
 
 
-class FoundScore:
-    """Scores encoders by the share of what is wanted among the nearest to each query by Hamming distance."""
+class RetrievalScore:
+    """Scores encoders by the mean precision of the nearest documents to each query by Hamming distance."""
 
     def __init__(
         self,
         database: sparse.csr_matrix,
         queries: sparse.csr_matrix,
-        wanted: npt.NDArray[np.float32],  # (queries, documents): how far a document is wanted, 0 to 1
+        relevance: npt.NDArray[np.float32],  # (queries, documents), from 0 to 1
         *,
-        top: int,
+        cutoff: int,
     ) -> None:
-        self._database, self._queries, self._wanted, self._top = database, queries, wanted, top
-        # Copies must share a code, so life is judged by what differs.
-        filled = database[np.diff(database.indptr) > 0]
-        self._distinct = filled[group_equal_rows(filled).first]
+        self._database, self._queries, self._relevance, self._cutoff = database, queries, relevance, cutoff
+        # Copies of a document share a code, so dead codes are detected on distinct documents.
+        nonempty = database[np.diff(database.indptr) > 0]
+        self._distinct = nonempty[group_equal_rows(nonempty).first]
 
     def __call__(self, encoder: Encoder) -> Score:
-        """Encode the sample and return its score."""
+        """Encode database and queries, and return the score."""
         codes, queries = encoder.encode(self._database), encoder.encode(self._queries)
         documents = np.empty((len(queries), encoder.bits + 1), dtype=np.int64)
-        wanted = np.empty((len(queries), encoder.bits + 1))
+        relevant = np.empty((len(queries), encoder.bits + 1))
         for block, distances in hamming_blocks(queries, codes):
             documents[block] = count_distances(distances, bits=encoder.bits)
-            wanted[block] = _sum_by_distance(distances, self._wanted[block], bits=encoder.bits)
-        by_query = expected_precision(DistanceCounts(documents, wanted), k=self._top)
+            relevant[block] = _sum_by_distance(distances, self._relevance[block], bits=encoder.bits)
+        by_query = expected_precision(DistanceCounts(documents, relevant), k=self._cutoff)
         return Score(float(by_query.mean()), code_health(encoder.encode(self._distinct)).alive)
 
 
-class HeldOutScore(FoundScore):
-    """Scores encoders on a fixed sample of held-out documents, against one of training documents."""
+class HeldOutScore(RetrievalScore):
+    """Scores encoders on a fixed sample of held-out documents, against a sample of training documents."""
 
     def __init__(
         self,
         X: sparse.csr_matrix,
-        X_held: sparse.csr_matrix,
+        X_val: sparse.csr_matrix,
         lsa: LSA,
         *,
         rng: np.random.Generator,
     ) -> None:
-        database = sample_rows(X, DATABASE, rng)
-        queries, unseen = torn_rows(sample_rows(X_held, QUERIES, rng), rng)
-        top = top_of(database.shape[0])
-        wanted = nearest_share(-similarity(unseen, database, lsa), top)
-        super().__init__(database, queries, wanted, top=top)
+        database = sample_rows(X, MAX_DATABASE, rng)
+        queries, unseen = split_words(sample_rows(X_val, MAX_QUERIES, rng), rng)
+        cutoff = cutoff_for(database.shape[0])
+        relevance = top_k_probability(-similarity(unseen, database, lsa), cutoff)
+        super().__init__(database, queries, relevance, cutoff=cutoff)
 
 
-def top_of(documents: int) -> int:
-    """Return how many of so many documents to look at: of few, 100 would be most, and all score alike."""
-    return max(1, min(TOP, documents // 10))
+def cutoff_for(docs: int) -> int:
+    """Return the cutoff for n documents: 100, or a tenth of a small corpus, where 100 would be most of it."""
+    return max(1, min(MAX_CUTOFF, docs // 10))
 
 
 def similarity(queries: sparse.csr_matrix, database: sparse.csr_matrix, lsa: LSA) -> npt.NDArray[np.float32]:
@@ -86,36 +86,38 @@ def similarity(queries: sparse.csr_matrix, database: sparse.csr_matrix, lsa: LSA
     return cosines / np.float32(2)
 
 
-def nearest_share(distances: npt.NDArray[Any], k: int) -> npt.NDArray[np.float32]:
-    """Return the chance of each column to be among the row's k nearest, where ties come in random order."""
-    cut = np.partition(distances, k - 1, axis=1)[:, k - 1, None]
-    closer, tied = distances < cut, distances == cut
-    chance = (k - closer.sum(1)) / tied.sum(1)
-    share: npt.NDArray[np.float32] = closer + tied * chance[:, None].astype(np.float32)
-    return share
+def top_k_probability(distances: npt.NDArray[Any], k: int) -> npt.NDArray[np.float32]:
+    """Return the probability of each column to be among the k nearest of its row; ties in random order."""
+    kth = np.partition(distances, k - 1, axis=1)[:, k - 1, None]
+    closer, tied = distances < kth, distances == kth
+    tied_probability = (k - closer.sum(1)) / tied.sum(1)
+    probability: npt.NDArray[np.float32] = closer + tied * tied_probability[:, None].astype(np.float32)
+    return probability
 
 
-def torn_rows(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Give each word of a document to one of two halves, unit rows both; a single word goes to both."""
+def split_words(
+    X: sparse.csr_matrix, rng: np.random.Generator
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Split the words of each document at random into two halves of unit length; a single word is in both."""
     sizes = np.diff(X.indptr)
     rows = np.repeat(np.arange(X.shape[0]), sizes)
     order = np.lexsort((rng.random(X.nnz), rows))  # the words of each document in random order
-    place = np.empty(X.nnz, dtype=np.int64)
-    place[order] = np.arange(X.nnz) - X.indptr[rows]
+    rank = np.empty(X.nnz, dtype=np.int64)  # of each word within its document
+    rank[order] = np.arange(X.nnz) - X.indptr[rows]
     halves = []
-    for half in (0, 1):
-        kept = X.copy()
-        kept.data = np.where((place % 2 == half) | (sizes[rows] == 1), X.data, 0).astype(X.dtype)
-        kept.eliminate_zeros()
-        halves.append(unit_rows(kept))
+    for parity in (0, 1):
+        half = X.copy()
+        half.data = np.where((rank % 2 == parity) | (sizes[rows] == 1), X.data, 0).astype(X.dtype)
+        half.eliminate_zeros()
+        halves.append(unit_rows(half))
     return halves[0], halves[1]
 
 
-def sample_rows(X: sparse.csr_matrix, most: int, rng: np.random.Generator) -> sparse.csr_matrix:
-    """Return at most so many rows, drawn at random, in their order."""
-    if X.shape[0] <= most:
+def sample_rows(X: sparse.csr_matrix, limit: int, rng: np.random.Generator) -> sparse.csr_matrix:
+    """Return at most `limit` rows, sampled at random, in their original order."""
+    if X.shape[0] <= limit:
         return X
-    return X[np.sort(rng.choice(X.shape[0], size=most, replace=False))]
+    return X[np.sort(rng.choice(X.shape[0], size=limit, replace=False))]
 
 
 def _sum_by_distance(

@@ -1,4 +1,4 @@
-"""STH: bits of the neighbour graph, and a linear classifier for each that predicts it from the words.
+"""STH: spectral bits of the neighbour graph, each predicted from the words by a linear classifier.
 
 Zhang, Wang, Cai, Lu: Self-Taught Hashing for Fast Similarity Search. SIGIR 2010.
 
@@ -7,11 +7,11 @@ Zhang, Wang, Cai, Lu: Self-Taught Hashing for Fast Similarity Search. SIGIR 2010
     2.  bit_j(x) = [ w_j . x + b_j > 0 ],   with w_j, b_j learnt to predict t_j
 
 W: cosine of nearest neighbours, 0 elsewhere. D: its degrees. y_i: row of Y for document i (`spectral`).
-t: the bits that the classifiers are taught.
+t: the targets of the classifiers.
 
 Departures: step 2 is one ridge regression on -1 and 1 instead of a support vector machine for each bit, which
-is ten times faster, with codes no worse (docs/methods/sth.md). Training documents are coded by the
-classifiers as all others are, where the paper keeps t. All documents are weakly linked, and copies count once
+is ten times faster, with codes as good (docs/methods/sth.md). Training documents are encoded by the
+classifiers like all others, where the paper uses t. All documents are weakly linked, and copies count once
 (`spectral`).
 """
 
@@ -40,7 +40,7 @@ class STH(HashingEstimator):
     Example: `STH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
 
-    neighbors: int = 25  # of a document in the graph
+    neighbors: int = 25  # per document in the graph
     penalty: float = 10.0  # on the squared weights of a classifier
 
     ranges: ClassVar[Mapping[str, Range]] = {
@@ -52,8 +52,9 @@ class STH(HashingEstimator):
     def _check_size(self, docs: int) -> None:
         check_neighbors(self.neighbors, docs)
 
-    def _train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
-        taught = spectral_bits(
+    def train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
+        """Learn an encoder from unit rows."""
+        targets = spectral_bits(
             data.X,
             bits=self.n_bits,
             neighbors=int(self.neighbors),
@@ -62,7 +63,7 @@ class STH(HashingEstimator):
         )
         first = group_equal_rows(data.X).first
         classifiers = Ridge(alpha=self.penalty, solver="sparse_cg", tol=1e-3)
-        classifiers.fit(data.X[first], np.where(taught[first], 1.0, -1.0))
+        classifiers.fit(data.X[first], np.where(targets[first], 1.0, -1.0))
         layer = Layer(classifiers.coef_.T, classifiers.intercept_)
         encoder = Encoder((layer,), np.zeros(self.n_bits, dtype=np.float32))
         return TrainingResult(encoder, data.score(encoder), "solved")

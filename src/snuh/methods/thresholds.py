@@ -1,4 +1,4 @@
-"""Where a real value becomes a bit: between the two halves of the training documents."""
+"""Thresholds that turn real values into bits: the medians of the training documents."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Floats = npt.NDArray[np.float32]
 
 
 def distinct_rows(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return each row once: many copies of one document are not the middle of a corpus."""
+    """Return each distinct row once, so that many copies of a document do not shift the medians."""
     first = group_equal_rows(X).first
     return X if len(first) == X.shape[0] else X[first]
 
 
 def medians(values: Floats) -> Floats:
-    """Return for each bit of values (rows, bits) one with half of the rows above, and if possible none at it.
+    """Return the median of each bit of values (rows, bits), between two rows if there is more than one.
 
-    A row at the threshold itself would have its bit by the rounding of its sums.
+    The bit of a row exactly at the threshold would depend on rounding.
     """
     ordered = np.sort(values, axis=0)
     below = (len(ordered) - 1) // 2

@@ -82,7 +82,8 @@ class TreeHasher(GradientHasher):
         default = DEFAULTS_BY_SIZE["neighbors"].maximum
         check_neighbors(default if self.neighbors is None else self.neighbors, docs)
 
-    def _objective(self, start: Start) -> TreeObjective:
+    def objective(self, start: Start) -> TreeObjective:
+        """Return the objective to minimise."""
         X, shard = start.data.X, start.data.shard
         dense_parts = self.graph_parts(X, start.data.lsa)
         edges = None if shard is None else shard.edges

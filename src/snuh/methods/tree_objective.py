@@ -208,7 +208,7 @@ class TreeObjective:
         """The negative bound of a batch by named parts, each a mean per document."""
         docs, has_neighbors = len(batch.documents), len(batch.neighbors) > 0
         rows = take_rows(self.X, np.concatenate([batch.documents, batch.neighbors]))
-        mu, sigma, pair = self._posterior(self._hide_words(rows))  # (docs, or docs and neighbours, bits)
+        mu, sigma, pair = self._posterior(hide_words(rows, self.word_dropout, self.generator))
         mu_i, mu_j = mu[:docs], mu[docs:]
         sigma_i, sigma_j = sigma[:docs], sigma[docs:]
         beta = self.beta * linear_warmup(epoch, self.warmup)
@@ -235,7 +235,7 @@ class TreeObjective:
         return parts
 
     def _posterior(self, rows: SparseRows) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mu, sigma and the input of the correlated encoder (without columns if there is none)."""
+        """Return mu, sigma (rows, bits) and the input of the correlated encoder (empty if there is none)."""
         outputs = sparse_linear(rows, self.weight, gradient=self._gradient_buffer) + self.bias
         bits = self.method.n_bits
         mean, deviation, pair = torch.tensor_split(outputs, [bits, 2 * bits], dim=1)
@@ -248,12 +248,6 @@ class TreeObjective:
         if self.method.correlation == "optimum":
             return best_correlation(sigma_i, sigma_j, prior=prior)
         return torch.zeros_like(sigma_i)
-
-    def _hide_words(self, rows: SparseRows) -> SparseRows:
-        if not self.word_dropout:
-            return rows
-        is_visible = torch.rand(len(rows.data), generator=self.generator).numpy() >= self.word_dropout
-        return replace(rows, data=rows.data * (is_visible / np.float32(1.0 - self.word_dropout)))
 
     def encoder(self) -> Encoder:
         """Return a copy of the map of the means, sigmoid(W x / tau), with thresholds."""
@@ -268,3 +262,11 @@ class TreeObjective:
     def decoder(self) -> npt.NDArray[np.float32]:
         """Return a copy of the word embedding E (terms, bits)."""
         return self.words.array()
+
+
+def hide_words(rows: SparseRows, fraction: float, generator: torch.Generator) -> SparseRows:
+    """Set a random fraction of the values to 0 and scale up the others to keep the expectation."""
+    if not fraction:
+        return rows
+    is_visible = torch.rand(len(rows.data), generator=generator).numpy() >= fraction
+    return replace(rows, data=rows.data * (is_visible / np.float32(1.0 - fraction)))

@@ -1,4 +1,4 @@
-"""VDSH: variational deep semantic hashing, the first of the word models.
+"""VDSH: variational deep semantic hashing, the first variational autoencoder of words.
 
 Chaidaroon, Fang: Variational Deep Semantic Hashing for Text Documents. SIGIR 2017. The unsupervised model:
 
@@ -9,8 +9,8 @@ Chaidaroon, Fang: Variational Deep Semantic Hashing for Text Documents. SIGIR 20
 | mu, sigma | heads `mean` and `deviation` of a network with ReLU layers |
 | p | `WordDecoder` |
 
-A bit is 1 where its mean is above the training median. Departures: batches instead of single documents, beta
-below 1 (at 1 most dimensions fall back to the prior and their bits are noise), softplus for sigma, one hidden
+A bit is 1 if its mean is above the training median. Departures: batches instead of single documents, beta
+below 1 (at 1 most dimensions collapse to the prior and their bits are noise), softplus for sigma, one hidden
 layer instead of two.
 """
 
@@ -42,7 +42,8 @@ class VDSH(NetworkHasher):
         "learning_rate": {64: 0.001},
     }
 
-    def _objective(self, start: Start) -> VDSHObjective:
+    def objective(self, start: Start) -> VDSHObjective:
+        """Return the objective to minimise."""
         return VDSHObjective(self, start)
 
 

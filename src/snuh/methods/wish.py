@@ -1,4 +1,4 @@
-"""WISH: each bit switches a topic on, and the decoder reads the sum of the topics.
+"""WISH: each bit switches a topic on, and the decoder sees the sum of the topics.
 
 Ye, Manotumruksa, Yilmaz: Unsupervised Few-Bits Semantic Hashing with Implicit Topics Modeling. Findings of
 EMNLP 2020.
@@ -8,10 +8,10 @@ EMNLP 2020.
 | symbol | here |
 |---|---|
 | q(s given x) | head `logit`; s by `draw_bits` |
-| T | `topics` (bits, dims): one topic vector a bit, kept at right angles by alpha |
+| T | `topics` (bits, dims): one topic vector per bit, kept orthogonal by alpha |
 
-A bit is 1 where its probability is above 1/2. Departures: one hidden layer; topic vectors with at least as
-many dimensions as there are bits, as else they cannot be at right angles.
+A bit is 1 if its probability is above 1/2. Departures: one hidden layer; topic vectors with at least as
+many dimensions as bits, since otherwise they cannot be orthogonal.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class WISH(NetworkHasher):
     Example: `WISH(n_bits=16).fit(X).transform(X)` gives packed codes (docs, 2).
     """
 
-    dims: int = 100  # of a topic vector; as many as bits where those are more
-    alpha: float = 1.0  # how strongly the topics are kept at right angles
+    dims: int = 100  # of a topic vector; at least the number of bits
+    alpha: float = 1.0  # weight of the orthogonality of the topics
 
     defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
         "beta": {64: 0.1},
@@ -54,7 +54,8 @@ class WISH(NetworkHasher):
         "alpha": Range(),
     }
 
-    def _objective(self, start: Start) -> WISHObjective:
+    def objective(self, start: Start) -> WISHObjective:
+        """Return the objective to minimise."""
         return WISHObjective(self, start)
 
 
@@ -63,13 +64,13 @@ class WISHObjective(NetworkObjective[WISH]):
 
     activation: ClassVar[Activation] = "sigmoid"
     threshold: ClassVar[Literal["half", "median"]] = "half"
-    spread: ClassVar[float | None] = 0.3  # logits: bits that differ, but are not sure yet
+    spread: ClassVar[float | None] = 0.3  # of the logits: bits differ, but are not certain yet
 
     def __init__(self, method: WISH, start: Start) -> None:
         super().__init__(method, start, {"logit": method.n_bits})
         dims = max(int(method.dims), method.n_bits)
         self.words = self.add_decoder(dims)
-        # Topics start with a length of about 1.
+        # Initial topics have a length of about 1.
         self.topics = dims**-0.5 * torch.randn((method.n_bits, dims), generator=self.generator)
         self.parameters.append(self.topics.requires_grad_())
 
@@ -79,14 +80,14 @@ class WISHObjective(NetworkObjective[WISH]):
         logit = self.network(rows)["logit"]
         bits = draw_bits(torch.sigmoid(logit), self.generator)
         divergence = fair_bit_divergence(logit).sum(dim=1)
-        angles = self.topics @ self.topics.t() - torch.eye(len(self.topics))
+        gram_error = self.topics @ self.topics.t() - torch.eye(len(self.topics))
         return {
             "words": -self.words.log_likelihood(bits @ self.topics, word_sets(rows)).mean(),
             "divergence": self.weight(epoch) * divergence.mean(),
-            "angles": self.method.alpha * angles.square().sum(),
+            "angles": self.method.alpha * gram_error.square().sum(),
         }
 
     def decoder(self) -> npt.NDArray[np.float32]:
-        """Return how far each bit's topic makes each word more likely (terms, bits)."""
-        by_bit: npt.NDArray[np.float32] = self.words.array() @ self.topics.detach().numpy().T
-        return by_bit
+        """Return the word weights of each bit's topic (terms, bits)."""
+        weights: npt.NDArray[np.float32] = self.words.array() @ self.topics.detach().numpy().T
+        return weights

@@ -153,7 +153,7 @@ def _train(task: Task, group: ProcessGroup) -> TrainingResult:
         shard = Shard(documents, _edges_of(task, documents), group)
         estimator = make(task.method, bits=task.bits, seed=task.seed, parameters=task.parameters)
         data = TrainingData(X, lsa, group.broadcast_score(score), held, shard)
-        result: TrainingResult = estimator._train(data, report)
+        result: TrainingResult = estimator.train(data, report)
         return result
 
 

@@ -15,7 +15,7 @@ from snuh.experiments.reach import ReachScore
 from snuh.experiments.run import Select
 from snuh.features import check_matrix
 from snuh.methods import make
-from snuh.methods.result import FailedFitError, Score, check_whole
+from snuh.methods.result import FailedFitError, Score, check_completed
 from snuh.progress import OnProgress
 from snuh.tuning.rows import Rows
 
@@ -73,7 +73,7 @@ class Task:
             warnings.simplefilter("ignore", DeadCodesWarning)  # such a trial fails, with the reason
             estimator.fit(self._train, X_val=self._held, score=self.score, on_progress=on_progress)
         training = estimator.training_
-        check_whole(training["stopped"])
+        check_completed(training["stopped"])
         if not training["alive"]:
             raise FailedFitError("the codes are dead")
         return float(training["score"])
