@@ -25,7 +25,7 @@ from benchmarks.machine import facts
 from snuh.corpus import MatrixSource, open_source
 from snuh.graph import nearest_neighbors
 from snuh.methods.snuh import SNUH
-from snuh.methods.training import Objective
+from snuh.methods.training import Objective, clip_gradients
 from snuh.methods.tree_objective import Edges, TreeObjective
 from snuh.trees import sample_edges
 
@@ -88,7 +88,7 @@ def one_epoch(objective: Objective[Any], rng: np.random.Generator) -> Callable[[
             loss = sum(objective.loss(batch, epoch=1.0).values(), start=torch.zeros(()))
             optimizer.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(objective.parameters, CLIP)
+            clip_gradients(objective.parameters, CLIP)
             optimizer.step()
 
     return run

@@ -4,9 +4,10 @@
 
 OTHER is the folder of another checkout, such as one made by `git worktree add ../before COMMIT`. For each
 method, both checkouts fit the same rows in a process of their own and wait for each other after every epoch.
-The result is JSON with the median seconds of an epoch (of training alone, without the held-out score) and the
-median, over the rounds, of the ratio of this checkout to the other. Only `make`, `fit` and its progress
-reports are used, so the two may differ in everything else.
+The result is JSON with the median seconds of an epoch, without the held-out score, and the median and
+quartiles, over the rounds, of the ratio of this checkout to the other; both for elapsed time and for
+processor time, which depends less on what else the machine does. Only `make`, `fit` and its progress reports are used,
+so the two may differ in everything else.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
@@ -38,12 +41,13 @@ class Checkout:
         if not Path(str(self.source)).is_relative_to(folder):
             raise SystemExit(f"expected the package of {folder}, got {self.source}")
 
-    def epoch(self) -> float:
-        """Train for an epoch and return its seconds."""
+    def epoch(self) -> dict[str, float]:
+        """Train for an epoch and return its elapsed and processor seconds."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return float(self._read())
+        seconds: dict[str, float] = self._read()
+        return seconds
 
     def _read(self) -> Any:
         assert self._process.stdout is not None
@@ -80,18 +84,23 @@ def compare(method: str, options: argparse.Namespace) -> dict[str, Any]:
         name: Checkout(folder, corpus=options.corpus, bits=options.bits, method=method, epochs=epochs)
         for name, folder in folders.items()
     }
-    seconds: dict[str, list[float]] = {name: [] for name in fits}
+    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in fits}
     for number in range(epochs):
         for name in list(fits)[:: 1 if number % 2 else -1]:
-            took = fits[name].epoch()
-            if number >= WARMUP_EPOCHS:
-                seconds[name].append(took)
-    ratios = [this / other for this, other in zip(seconds["this"], seconds["other"], strict=True)]
-    quartiles = statistics.quantiles(ratios, n=4)
+            rounds[name].append(fits[name].epoch())
     return {
-        "seconds": {name: round(statistics.median(times), 4) for name, times in seconds.items()},
-        "this_over_other": round(statistics.median(ratios), 3),
-        "quartiles": [round(quartiles[0], 3), round(quartiles[2], 3)],
+        clock: summary(*([seconds[clock] for seconds in rounds[name][WARMUP_EPOCHS:]] for name in fits))
+        for clock in ("elapsed", "processor")
+    }
+
+
+def summary(this: list[float], other: list[float]) -> dict[str, Any]:
+    """Return the median seconds of both, and the quartiles of their ratio."""
+    low, median, high = statistics.quantiles([a / b for a, b in zip(this, other, strict=True)], n=4)
+    return {
+        "seconds": {"this": round(statistics.median(this), 4), "other": round(statistics.median(other), 4)},
+        "this_over_other": round(median, 3),
+        "quartiles": [round(low, 3), round(high, 3)],
     }
 
 
@@ -105,15 +114,26 @@ def work(corpus: str, bits: str, method: str, epochs: str) -> None:
     parameters = {"epochs": int(epochs), "patience": int(epochs), **PARAMETERS.get(method, {})}
     estimator = make(method, bits=int(bits), seed=0, parameters=parameters)
 
-    def tell(progress: Any) -> None:
+    resumed = 0.0
+
+    def pause(progress: Any) -> None:
+        nonlocal resumed
+        if progress.stage == "training" and progress.done == 0.0:
+            resumed = time.process_time()
         if progress.epoch is not None:
-            print(json.dumps(progress.epoch.seconds), flush=True)
+            used = time.process_time() - resumed
+            print(json.dumps({"elapsed": progress.epoch.seconds, "processor": used}), flush=True)
             if progress.epoch.epoch < int(epochs):
                 sys.stdin.readline()
+            resumed = time.process_time()
+
+    def no_score(encoder: object) -> Any:
+        return SimpleNamespace(value=0.0, alive=True)
 
     print(json.dumps(snuh.__file__), flush=True)
     sys.stdin.readline()
-    estimator.fit(source.splits["train"].X, X_val=source.splits["val"].X, on_progress=tell)
+    splits = source.splits
+    estimator.fit(splits["train"].X, X_val=splits["val"].X, score=no_score, on_progress=pause)
 
 
 def _commit(folder: Path) -> str:

@@ -12,7 +12,7 @@ from scipy import sparse
 from snuh.encoder import Encoder, Layer
 from snuh.methods.lsa import fit_lsa
 from snuh.methods.selection import HeldOutScore
-from snuh.methods.training import DivergedError, TrainingPlan, train
+from snuh.methods.training import DivergedError, TrainingPlan, clip_gradients, train
 from snuh.progress import Progress
 from tests.contract.test_methods import planted_topics
 
@@ -157,6 +157,30 @@ def test_a_gradient_that_is_not_finite_never_reaches_the_parameters() -> None:
     assert course.calls == 4
     assert len(result.history) == 3
     assert torch.isfinite(course.parameters[0]).all()
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 50.0])
+def test_gradients_are_clipped_as_by_torch(size: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    ours = [torch.zeros(shape, requires_grad=True) for shape in ((30, 7), (7,), (3,))]
+    theirs = [torch.zeros_like(parameter, requires_grad=True) for parameter in ours]
+    for own, other in zip(ours[:2], theirs[:2], strict=True):  # the last has no gradient
+        own.grad = size * torch.randn(own.shape, generator=generator)
+        other.grad = own.grad.clone()
+    assert torch.equal(clip_gradients(ours, 10.0), torch.nn.utils.clip_grad_norm_(theirs, 10.0))
+    for own, other in zip(ours[:2], theirs[:2], strict=True):
+        assert torch.equal(own.grad, other.grad)
+
+
+def test_a_restarted_epoch_begins_from_its_weights_with_half_the_learning_rate() -> None:
+    """The first step of Adam moves every weight by the learning rate, whatever the gradient."""
+    moved = {}
+    for broken in (set(), {1}):
+        course = Course([topic_encoder(0.5)], broken=broken)
+        train(course, plan(1, 9), score=score(), rng=rng())
+        moved[len(broken)] = 1.0 - course.parameters[0].detach()
+    torch.testing.assert_close(moved[0], torch.full((3,), 0.1), rtol=1e-4, atol=0)
+    torch.testing.assert_close(moved[1], moved[0] / 2, rtol=1e-4, atol=0)
 
 
 def test_ctrl_c_keeps_the_best_encoder_so_far() -> None:
