@@ -6,8 +6,8 @@ OTHER is the folder of another checkout, such as one made by `git worktree add .
 method, both checkouts fit the same rows in a process of their own and wait for each other after every epoch.
 The result is JSON with the median seconds of an epoch, without the held-out score, and the median and
 quartiles, over the rounds, of the ratio of this checkout to the other; both for elapsed time and for
-processor time, which depends less on what else the machine does. Only `make`, `fit` and its progress reports are used,
-so the two may differ in everything else.
+processor time, which depends less on what else the machine does. Only `make`, `fit` and its progress reports
+are used, so the two may differ in everything else.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ class _Trainer(Generic[Batch]):
 def clip_gradients(parameters: list[Tensor], max_norm: float) -> Tensor:
     """Scale the gradients down to a total norm of at most `max_norm`, and return their norm before.
 
-    Like `torch.nn.utils.clip_grad_norm_`, which also multiplies by 1 the gradients that need no clipping: that
+    Like `torch.nn.utils.clip_grad_norm_`, but without multiplying gradients that need no clipping by 1, which
     takes 4 % of a step.
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
