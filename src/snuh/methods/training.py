@@ -91,8 +91,6 @@ class _Trainer(Generic[Batch]):
     recoveries: int = 0
 
     def __post_init__(self) -> None:
-        if self.group is not None:
-            self.group.broadcast_parameters(self.objective.parameters)
         self._reset_optimizer()
 
     def _reset_optimizer(self) -> None:
@@ -101,6 +99,9 @@ class _Trainer(Generic[Batch]):
     def run(self) -> Stopped:
         for epoch in range(self.plan.epochs):
             start = time.perf_counter()
+            if self.group is not None:
+                # In every epoch: with another number of threads, sums are rounded differently.
+                self.group.broadcast_parameters(self.objective.parameters)
             parts = self._guarded_epoch(epoch)
             self._finish_epoch(epoch, parts, start)
             # Not in the first half: on small corpora the score falls for many epochs before it rises.
