@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ def spark() -> Iterator[Any]:
         yield session
         application = session.sparkContext.applicationId
     home = Path(sys.modules["pyspark"].__path__[0])
-    shutil.rmtree(home / "work" / application, ignore_errors=True)  # logs of the executors
+    # The executors' folder. Clusters that start in the same second share its name: under xdist it stays.
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(home / "work" / application, ignore_errors=True)
 
 
 @pytest.fixture(scope="package")

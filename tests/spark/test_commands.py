@@ -41,7 +41,7 @@ def test_spark_submit_runs_the_command(
 ) -> None:
     require_java()
     model.save(tmp_path / "model")
-    script = Path(snuh.__file__).parent / "cli" / "submit.py"
+    script = Path(snuh.__file__).parent / "cli" / "spark_submit.py"
     confs = [part for name, value in SETTINGS.items() for part in ("--conf", f"{name}={value}")]
     command = [Path(sys.executable).parent / "spark-submit", "--master", "local[1]", *confs, script]
     done = subprocess.run(

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from snuh.features import check_matrix, unit_rows
 from snuh.graph import DensePart, nearest_neighbors
-from snuh.training.estimator import DEFAULTS_BY_SIZE
+from snuh.training.defaults import DEFAULTS_BY_SIZE
 from snuh.training.spectral import fit_lsa
 from snuh.training.validation_score import (
     MAX_DATABASE,

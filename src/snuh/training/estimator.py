@@ -260,37 +260,3 @@ def hold_out(X: sparse.csr_matrix, rng: np.random.Generator) -> tuple[sparse.csr
     order = rng.permutation(docs)
     count = min(MAX_HELD_OUT, int(docs * HELD_OUT_FRACTION))
     return X[np.sort(order[count:])], X[np.sort(order[:count])]
-
-
-# Defaults of the tree methods that depend on the number of documents; importable without PyTorch.
-#
-# In a corpus of a few hundred documents, twenty neighbours are a large part of it and few of them share a
-# topic; and batches of a hundred leave too few steps before the divergences outweigh what the decoder has
-# learnt. With the values for thousands of documents, `snuh` ended near random codes on 300 short texts.
-
-
-@dataclass(frozen=True)
-class SizeDefault:
-    """A default that grows with the corpus: one for every `per` documents, within bounds."""
-
-    per: int
-    minimum: int
-    maximum: int  # the value for corpora of thousands of documents
-
-    def at(self, docs: int) -> int:
-        """Return the default for n documents."""
-        return min(self.maximum, max(self.minimum, docs // self.per))
-
-
-DEFAULTS_BY_SIZE: Mapping[str, SizeDefault] = {
-    "batch_size": SizeDefault(per=10, minimum=32, maximum=128),
-    "neighbors": SizeDefault(per=100, minimum=5, maximum=20),
-}
-
-
-def resolve_for_large_corpus(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace None by the default for a corpus of thousands, for the parameters in DEFAULTS_BY_SIZE."""
-    return {
-        name: DEFAULTS_BY_SIZE[name].maximum if value is None and name in DEFAULTS_BY_SIZE else value
-        for name, value in parameters.items()
-    }

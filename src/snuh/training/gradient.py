@@ -18,8 +18,9 @@ from torch import Tensor
 from snuh.encoder import Encoder
 from snuh.errors import InputError, SnuhError
 from snuh.progress import EpochReport, OnProgress, Progress
+from snuh.training.defaults import DEFAULTS_BY_SIZE
 from snuh.training.distributed import ProcessGroup
-from snuh.training.estimator import DEFAULTS_BY_SIZE, HashingEstimator, Range, TrainingData
+from snuh.training.estimator import HashingEstimator, Range, TrainingData
 from snuh.training.result import Score, Stopped, TrainingResult
 
 # The training loop of the gradient methods: Adam, clipping, recovery from NaN, early stopping.

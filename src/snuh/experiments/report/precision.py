@@ -34,7 +34,7 @@ from snuh.experiments.run import Row, Select
 from snuh.experiments.sweeps import SWEEPS, variants_from_defaults
 from snuh.experiments.tables import format_fraction
 from snuh.experiments.target import Target, Variant
-from snuh.training.estimator import resolve_for_large_corpus
+from snuh.training.defaults import resolve_for_large_corpus
 
 OUTLIER_GAP = 0.7  # of the range of the other lines; lines further below them are named, not drawn
 
