@@ -1,12 +1,12 @@
-"""Search for the nearest codes: snuh against faiss, usearch and scikit-learn, exact and by clusters.
+"""Exact search for the nearest codes: snuh against faiss, usearch and scikit-learn.
 
     python -m benchmarks.search [--rows 10000000] [--rounds 9] [--out results/search.json]
 
-Contenders alternate in one process. "Random" codes have no structure; "clustered" ones lie around some
-thousand centres, as real codes do. Every ratio is snuh's time over the other's: below 1, snuh is faster.
-It is taken of the fastest rounds, as the medians of a busy machine say more about its other work; and the
-waiting threads of OpenMP sleep, which is kinder to faiss there. The mask of faiss is timed too, and its
-function that reads codes where they lie.
+Contenders alternate in one process. "Random" codes have no structure; "clustered" ones lie around a few
+thousand centroids, as real codes do. Every ratio is snuh's time over the other's: below 1, snuh is faster.
+It uses the fastest rounds, because the medians of a busy machine measure its other work, too. Idle threads of
+OpenMP sleep (OMP_WAIT_POLICY=passive), which favours faiss there. Masked searches of faiss are timed as well,
+and its function that searches an array without copying it.
 """
 
 from __future__ import annotations
@@ -34,15 +34,12 @@ from usearch.index import search as usearch_exact
 import snuh.index.flat
 from benchmarks.machine import facts
 from snuh.index import scan, scan_many
-from snuh.index.ivf import IVF, choose_probes
 
 Codes = NDArray[np.uint8]
 Run = Callable[[], Any]
 
 BITS, K, BATCH = 64, 100, 32
 CENTROIDS = 4096
-WANTED = 0.99
-QUERIES = 200  # for the recall and the times of clusters
 
 
 def main() -> None:
@@ -52,18 +49,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--out", type=Path, default=Path("results/search.json"))
-    chosen = parser.parse_args()
-    worlds = {"random": random_codes(chosen.rows), "clustered": clustered_codes(chosen.rows)}
-    result: dict[str, Any] = {"bits": BITS, "k": K, "rows": chosen.rows, "rounds": chosen.rounds}
+    options = parser.parse_args()
+    worlds = {"random": random_codes(options.rows), "clustered": clustered_codes(options.rows)}
+    result: dict[str, Any] = {"bits": BITS, "k": K, "rows": options.rows, "rounds": options.rounds}
     for name, codes in worlds.items():
-        report(result, f"exact, {name}", exact_against_faiss(codes, rounds=chosen.rounds))
+        report(result, f"exact, {name}", exact_against_faiss(codes, rounds=options.rounds))
     for rows in (100_000, 1_000_000):
-        codes = worlds["clustered"][: min(rows, chosen.rows)]
+        codes = worlds["clustered"][: min(rows, options.rows)]
         report(result, f"other libraries, {len(codes)} clustered", exact_against_others(codes))
-    report(result, "clusters, clustered", clusters_against_faiss(worlds["clustered"]))
     report(result, "first use", first_use())
     result["machine"] = facts()
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n")
+    options.out.write_text(json.dumps(result, indent=2) + "\n")
 
 
 def report(result: dict[str, Any], name: str, measured: dict[str, Any]) -> None:
@@ -76,14 +72,14 @@ def random_codes(rows: int) -> Codes:
 
 
 def clustered_codes(rows: int, *, block: int = 1 << 18) -> Codes:
-    """Codes around centres; each centre has its own chance, 2 to 12 %, that a bit of its codes differs."""
+    """Return codes around centroids, each with its own probability, 2 to 12 %, that a bit is flipped."""
     rng = np.random.default_rng(1)
     centroids = rng.integers(0, 256, (CENTROIDS, BITS // 8), dtype=np.uint8)
-    chances = rng.uniform(0.02, 0.12, CENTROIDS).astype(np.float32)
+    probabilities = rng.uniform(0.02, 0.12, CENTROIDS).astype(np.float32)
     codes = np.empty((rows, BITS // 8), dtype=np.uint8)
     for start in range(0, rows, block):
         assignments = rng.integers(0, CENTROIDS, min(block, rows - start))
-        flips = rng.random((len(assignments), BITS), dtype=np.float32) < chances[assignments][:, None]
+        flips = rng.random((len(assignments), BITS), dtype=np.float32) < probabilities[assignments][:, None]
         codes[start : start + block] = centroids[assignments] ^ np.packbits(flips, axis=1)
     return codes
 
@@ -93,14 +89,14 @@ def exact_against_faiss(codes: Codes, *, rounds: int) -> dict[str, Any]:
     flat.add(codes)
     rng = np.random.default_rng(2)
     queries = codes[rng.choice(len(codes), BATCH, replace=False)]
-    one = queries[:1]
+    query = queries[:1]
     single: dict[str, Run] = {}
     batch: dict[str, Run] = {}
     for threads in (1, 2):
         single |= {
-            f"faiss, {threads} threads": with_faiss(flat, one, threads),
-            f"faiss without a copy, {threads} threads": without_a_copy(one, codes, threads),
-            f"snuh, {threads} threads": with_snuh(one, codes, threads),
+            f"faiss, {threads} threads": with_faiss(flat, query, threads),
+            f"faiss without a copy, {threads} threads": without_a_copy(query, codes, threads),
+            f"snuh, {threads} threads": with_snuh(query, codes, threads),
         }
         batch |= {
             f"faiss, {threads} threads": with_faiss(flat, queries, threads),
@@ -111,21 +107,21 @@ def exact_against_faiss(codes: Codes, *, rounds: int) -> dict[str, Any]:
         f"{BATCH} queries": compared(batch, rounds=max(1, rounds // 3)),
         "same rows in the same order": same_rows(flat, queries, codes),
     }
-    for share in (50, 10, 1):
-        mask = rng.random(len(codes)) < share / 100
+    for percent in (50, 10, 1):
+        mask = rng.random(len(codes)) < percent / 100
         masked: dict[str, Run] = {}
         for threads in (1, 2):
             masked |= {
-                f"faiss, {threads} threads": with_faiss(flat, one, threads, allowed=mask),
-                f"faiss without the mask, {threads} threads": with_faiss(flat, one, threads),
-                f"snuh, {threads} threads": with_snuh(one, codes, threads, allowed=mask),
+                f"faiss, {threads} threads": with_faiss(flat, query, threads, allowed=mask),
+                f"faiss without the mask, {threads} threads": with_faiss(flat, query, threads),
+                f"snuh, {threads} threads": with_snuh(query, codes, threads, allowed=mask),
             }
-        measured[f"one query, {share} % allowed"] = compared(masked, rounds=rounds)
+        measured[f"one query, {percent} % allowed"] = compared(masked, rounds=rounds)
     return measured
 
 
 def compared(contenders: dict[str, Run], *, rounds: int) -> dict[str, Any]:
-    """Times in milliseconds, and snuh's fastest over that of everybody else with as many threads."""
+    """Return times in milliseconds, and snuh's fastest over each contender's with as many threads."""
     times = alternate(contenders, rounds=rounds)
     fastest = {name: min(each) for name, each in times.items()}
     ratios = {
@@ -138,7 +134,7 @@ def compared(contenders: dict[str, Run], *, rounds: int) -> dict[str, Any]:
 
 
 def alternate(contenders: dict[str, Run], *, rounds: int) -> dict[str, list[float]]:
-    """The seconds of each contender in every round, after one that is not counted."""
+    """Return the seconds of each contender in every round, after a warm-up round."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
         for name, run in contenders.items():
@@ -157,21 +153,20 @@ def milliseconds(times: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def with_faiss(index: Any, queries: Codes, threads: int, *, allowed: NDArray[np.bool_] | None = None) -> Run:
+    arguments = {}
     if allowed is not None:
         bitmap = np.packbits(allowed, bitorder="little")
-        options = {"params": faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))}
-    else:
-        options = {}
+        arguments["params"] = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))
 
     def run() -> Any:
         faiss.omp_set_num_threads(threads)
-        return index.search(queries, K, **options)
+        return index.search(queries, K, **arguments)
 
     return run
 
 
 def without_a_copy(queries: Codes, codes: Codes, threads: int) -> Run:
-    """The function of faiss that reads an array where it lies; it takes no mask."""
+    """Use the function of faiss that searches an array in place; it takes no mask."""
 
     def run() -> Any:
         faiss.omp_set_num_threads(threads)
@@ -180,19 +175,19 @@ def without_a_copy(queries: Codes, codes: Codes, threads: int) -> Run:
     return run
 
 
-def with_snuh(queries: Codes, codes: Codes, threads: int, **options: Any) -> Run:
+def with_snuh(queries: Codes, codes: Codes, threads: int, **arguments: Any) -> Run:
     def run() -> Any:
         snuh.index.flat.usable_processors = lambda: threads
-        return scan_many(queries, codes, k=K, **options)
+        return scan_many(queries, codes, k=K, **arguments)
 
     return run
 
 
 def same_rows(flat: Any, queries: Codes, codes: Codes) -> str:
-    """How often faiss breaks ties as snuh does; its documentation promises no order."""
+    """Count the queries for which faiss breaks ties as snuh does; its documentation promises no order."""
     rows = flat.search(queries, K)[1]
     ours = scan_many(queries, codes, k=K)
-    same = sum(bool((row == found.rows).all()) for row, found in zip(rows, ours, strict=True))
+    same = sum(bool((row == result.rows).all()) for row, result in zip(rows, ours, strict=True))
     return f"{same} of {len(queries)}"
 
 
@@ -206,67 +201,20 @@ def exact_against_others(codes: Codes, *, rounds: int = 3) -> dict[str, Any]:
         "scikit-learn": lambda: brute.kneighbors(bits[7:8]),
     }
     expected = scan(query[0], codes, k=K).distances
-    found = {
+    distances = {
         "usearch": contenders["usearch"]().distances,
         "scikit-learn": contenders["scikit-learn"]()[0][0] * BITS,
     }
     times = alternate(contenders, rounds=rounds)
-    ratios = {name: min(times["snuh"]) / min(times[name]) for name in found}
+    ratios = {name: min(times["snuh"]) / min(times[name]) for name in distances}
     return milliseconds(times) | {
         "snuh over": rounded(ratios, digits=5),
-        "same distances": {name: bool(np.allclose(np.sort(d), expected)) for name, d in found.items()},
-    }
-
-
-def clusters_against_faiss(codes: Codes) -> dict[str, Any]:
-    """One thread for a query, both for building; each side reads as many lists as the wanted recall takes."""
-    snuh.index.flat.usable_processors = lambda: 2
-    start = time.perf_counter()
-    clusters = IVF.build(codes)
-    built = time.perf_counter() - start
-    lists = len(clusters.centroids)
-    rng = np.random.default_rng(3)
-    queries = codes[np.sort(rng.choice(len(codes), QUERIES, replace=False))]
-    exact = scan_many(queries, codes, k=K)
-    probes, recall = choose_probes(clusters, codes, k=K, wanted=WANTED, sample=QUERIES)
-
-    faiss.omp_set_num_threads(2)
-    start = time.perf_counter()
-    quantizer = faiss.IndexBinaryFlat(BITS)
-    inverted = faiss.IndexBinaryIVF(quantizer, BITS, lists)
-    inverted.train(codes[np.sort(rng.choice(len(codes), min(len(codes), 64 * lists), replace=False))])
-    inverted.add(codes)
-    faiss_built = time.perf_counter() - start
-    faiss.omp_set_num_threads(1)
-    faiss_recall = search_until(inverted, queries, [found.distances[-1] for found in exact])
-
-    snuh.index.flat.usable_processors = lambda: 1
-    waiting = {name: iter(np.concatenate([queries[:1], queries])) for name in ("snuh", "faiss", "all rows")}
-    contenders: dict[str, Run] = {
-        "snuh": lambda: clusters.search(next(waiting["snuh"]), codes, k=K, probes=probes),
-        "faiss": lambda: inverted.search(next(waiting["faiss"])[None], K),
-        "snuh, all rows": lambda: scan(next(waiting["all rows"]), codes, k=K),
-    }
-    times = alternate(contenders, rounds=len(queries))  # a query each
-    seconds = {name: median(each) for name, each in times.items()}
-    return {
-        "rows": len(codes),
-        "lists": lists,
-        "probes": {"snuh": probes, "faiss": inverted.nprobe},
-        "recall": rounded({"snuh": recall, "faiss": faiss_recall}, digits=4),
-        "milliseconds a query": rounded(seconds, 1000),
-        "snuh over faiss": round(seconds["snuh"] / seconds["faiss"], 2),
-        "snuh over all rows": round(seconds["snuh"] / seconds["snuh, all rows"], 4),
-        "build seconds": rounded({"snuh": built, "faiss": faiss_built}),
-        "bytes a document beside the codes": {
-            "snuh": round(sum(array.nbytes for array in clusters.arrays().values()) / len(codes), 2),
-            "faiss": BITS // 8 + 8,  # it copies the codes, and keeps a number of 8 bytes
-        },
+        "same distances": {name: bool(np.allclose(np.sort(d), expected)) for name, d in distances.items()},
     }
 
 
 def first_use() -> dict[str, float]:
-    """Seconds that the first scan of a process takes: compiling, and once the machine code lies on disk."""
+    """Return the seconds of a process's first scan: with compilation, and with kernels cached on disk."""
     code = (
         "import time, numpy as np; from snuh.index import scan; codes = np.zeros((9, 8), dtype=np.uint8); "
         "start = time.perf_counter(); scan(codes[0], codes, k=3); print(time.perf_counter() - start)"
@@ -279,17 +227,6 @@ def first_use() -> dict[str, float]:
             for _ in range(2)
         )
     return rounded({"compiling seconds": compiling, "cached seconds": cached})
-
-
-def search_until(inverted: Any, queries: Codes, farthest: list[int]) -> float:
-    """Double the lists that faiss reads until it has the wanted recall, and return what it has."""
-    inverted.nprobe = 1
-    while True:
-        distances, rows = inverted.search(queries, K)
-        right = (distances <= np.array(farthest)[:, None]) & (rows >= 0)
-        if right.mean() >= WANTED or inverted.nprobe >= inverted.nlist:
-            return float(right.mean())
-        inverted.nprobe *= 2
 
 
 def rounded(values: dict[str, float], factor: float = 1, *, digits: int = 3) -> dict[str, float]:

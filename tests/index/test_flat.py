@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from snuh.codes import unpack
 from snuh.errors import InputError
-from snuh.index import Found, nearest, scan, scan_many
+from snuh.index import SearchResult, nearest, scan, scan_many
 
 FEW_VALUES = st.sampled_from([0, 1, 3, 255])  # so that ties and equal codes are common
 
@@ -23,19 +23,19 @@ def brute_force(
     allowed: np.ndarray | None = None,
     radius: int | None = None,
 ) -> list[tuple[int, int]]:
-    """Sort all (distance, row) pairs that may be found and take the first k."""
+    """Sort all eligible (distance, row) pairs and take the first k."""
     distances = (unpack(codes) != unpack(query[None])).sum(axis=1)
     pairs = sorted((int(distance), row) for row, distance in enumerate(distances))
-    found = [(d, row) for d, row in pairs if allowed is None or allowed[row]]
-    return [(d, row) for d, row in found if radius is None or d <= radius][:k]
+    candidates = [(d, row) for d, row in pairs if allowed is None or allowed[row]]
+    return [(d, row) for d, row in candidates if radius is None or d <= radius][:k]
 
 
-def pairs_of(found: Found) -> list[tuple[int, int]]:
-    return list(zip(found.distances.tolist(), found.rows.tolist(), strict=True))
+def pairs_of(result: SearchResult) -> list[tuple[int, int]]:
+    return list(zip(result.distances.tolist(), result.rows.tolist(), strict=True))
 
 
 def some_codes(rows: int, *, bytes_: int = 8, seed: int = 0) -> np.ndarray:
-    """Codes of which many are equal, and many equally far from any query."""
+    """Codes with many duplicates and many ties."""
     return np.random.default_rng(seed).integers(0, 4, (rows, bytes_), dtype=np.uint8)
 
 
@@ -55,10 +55,10 @@ def searches(draw: st.DrawFn) -> dict[str, object]:
 def test_a_scan_equals_sorting_everything_by_distance_and_row(search: dict) -> None:
     queries = search.pop("queries")
     for query in queries:
-        found = scan(query, **search)
-        assert found.rows.dtype == np.int64
-        assert found.distances.dtype == np.uint16
-        assert pairs_of(found) == brute_force(query, **search)
+        result = scan(query, **search)
+        assert result.rows.dtype == np.int64
+        assert result.distances.dtype == np.uint16
+        assert pairs_of(result) == brute_force(query, **search)
 
 
 @given(searches())
@@ -78,7 +78,7 @@ def test_a_scan_of_many_groups_equals_sorting(bytes_: int, k: int) -> None:
     assert pairs_of(scan(codes[7], codes, **filtered)) == brute_force(codes[7], codes, **filtered)
 
 
-def test_codes_that_come_ever_nearer_are_all_considered() -> None:
+def test_codes_in_descending_order_of_distance_are_all_considered() -> None:
     bits = np.tril(np.ones((512, 512), dtype=bool))[::-1]  # 512 ones, 511, ... 1
     codes = np.packbits(np.repeat(bits, 9, axis=0), axis=1)
     query = np.zeros(64, dtype=np.uint8)
@@ -87,17 +87,17 @@ def test_codes_that_come_ever_nearer_are_all_considered() -> None:
 
 @pytest.mark.parametrize("queries", [1, 3, 70])
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_neither_threads_nor_parts_change_an_answer(
+def test_neither_threads_nor_chunks_change_a_result(
     queries: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codes = some_codes(4000)
     whole = [pairs_of(scan(query, codes, k=50)) for query in codes[:queries]]
-    monkeypatch.setattr("snuh.index.flat.PART_ROWS", 300)
+    monkeypatch.setattr("snuh.index.flat.CHUNK_ROWS", 300)
     monkeypatch.setattr("snuh.index.flat.usable_processors", lambda: threads)
     assert [pairs_of(found) for found in scan_many(codes[:queries], codes, k=50)] == whole
 
 
-def test_k_rows_come_back_where_few_are_allowed() -> None:
+def test_k_rows_are_found_where_few_are_allowed() -> None:
     codes = some_codes(5000)
     allowed = np.zeros(5000, dtype=bool)
     allowed[[4999, 17, 2500]] = True
@@ -139,7 +139,7 @@ def test_search_orders_ties_by_row() -> None:
 
 
 @pytest.mark.parametrize(("queries", "rows", "expected"), [(2, 0, (2, 0)), (0, 3, (0, 3)), (2, 3, (2, 3))])
-def test_there_are_as_many_neighbors_as_codes_at_most(
+def test_there_are_at_most_as_many_neighbors_as_codes(
     queries: int, rows: int, expected: tuple[int, int]
 ) -> None:
     found = nearest(some_codes(queries), some_codes(rows), k=5)
@@ -158,7 +158,7 @@ def test_there_are_as_many_neighbors_as_codes_at_most(
         ({"query": np.zeros(8)}, "codes must be uint8"),
     ],
 )
-def test_a_search_that_makes_no_sense_is_refused(changed: dict, message: str) -> None:
+def test_invalid_search_parameters_are_refused(changed: dict, message: str) -> None:
     search = {"query": some_codes(1)[0], "codes": some_codes(3), "k": 1} | changed
     with pytest.raises(InputError, match=message):
         scan(**search)

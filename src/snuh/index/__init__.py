@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from snuh.index.flat import Found, Neighbors, nearest, scan, scan_many
+from snuh.index.flat import Neighbors, SearchResult, nearest, scan, scan_many
 
-__all__ = ["Found", "Neighbors", "nearest", "scan", "scan_many"]
+__all__ = ["Neighbors", "SearchResult", "nearest", "scan", "scan_many"]

@@ -1,8 +1,8 @@
-"""The kernels of the exact search: one reading of the codes, keeping the best k of each query on the way.
+"""Numba kernels of the searches: the exact scan of all codes and the scan of IVF lists.
 
-The limit is the distance a code must stay below to be kept: at first one more than the largest wanted, and
-once k codes are at hand that of the k-th, as a later code at the same distance has a higher row and loses.
-Counting how many codes were kept at each distance tells when it can be lowered.
+A scan collects every code whose distance is below a limit. The limit starts at radius + 1 and, once k codes
+are collected, is the distance of the k-th: a later code at the same distance has a higher row and loses the
+tie. A histogram of the collected distances tells when the limit can be lowered.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from numba.extending import intrinsic
 
 from snuh._numba import Kernel, njit
 
-GROUP = 256  # codes whose distances are compared at once
-BLOCK = 2048  # codes that stay in the nearest cache while every query reads them
-FAR = np.uint16(65535)  # beyond every distance
+GROUP = 256  # codes whose distances are computed together
+BLOCK = 2048  # codes that stay in the L1 cache while every query is compared with them
+FAR = np.uint16(65535)  # larger than any distance
 
-# Indices into a query's state: the number of codes kept, how many of all that were kept have a distance of at
-# most the limit, and the limit.
-KEPT, WITHIN, LIMIT = 0, 1, 2
+# Indices into a query's state: the number of candidates stored, the number of codes collected so far at a
+# distance of at most the limit, and the limit.
+SIZE, WITHIN, LIMIT = 0, 1, 2
 
 
-# numba has no type stubs, and the kernels' types are those of their arguments.
-def _count_ones(context, word):  # type: ignore[no-untyped-def]
-    """Let the compiler count the ones of a word: one instruction, or a few for many words."""
+# Kernels are untyped: numba has no type stubs and infers their types from the arguments.
+def _popcount(context, word):  # type: ignore[no-untyped-def]
+    """Count the set bits of a word with LLVM's ctpop, which the compiler can vectorise."""
 
     def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.ctpop(arguments[0])
@@ -31,27 +31,27 @@ def _count_ones(context, word):  # type: ignore[no-untyped-def]
     return word(word), build
 
 
-popcount: Kernel = intrinsic(_count_ones)
+popcount: Kernel = intrinsic(_popcount)
 
 
 @njit()
-def scan_part(queries, codes, allowed, start, stop, k, rows, distances, counts, states):  # type: ignore[no-untyped-def]
-    """Read the rows from `start` to before `stop` for every query, a block at a time.
+def scan_chunk(queries, codes, allowed, start, stop, k, rows, distances, histograms, states):  # type: ignore[no-untyped-def]
+    """Scan the rows from `start` up to `stop` for every query, a block at a time.
 
     The shapes are queries (queries, words), codes (rows * words,), and allowed (rows,) or empty.
     """
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
         for q in range(len(queries)):
-            _keep_near(
-                queries[q], codes, allowed, first, last, k, rows[q], distances[q], counts[q], states[q]
+            _scan_block(
+                queries[q], codes, allowed, first, last, k, rows[q], distances[q], histograms[q], states[q]
             )
 
 
 @njit()
-def _keep_near(query, codes, allowed, start, stop, k, rows, distances, counts, state):  # type: ignore[no-untyped-def]
-    """Add the codes below the limit to what is kept, and lower the limit as they come."""
-    kept = state[KEPT]
+def _scan_block(query, codes, allowed, start, stop, k, rows, distances, histogram, state):  # type: ignore[no-untyped-def]
+    """Collect the codes below the limit, and lower the limit as they accumulate."""
+    count = state[SIZE]
     within = state[WITHIN]
     limit = state[LIMIT]
     near = np.empty(GROUP, dtype=np.uint16)
@@ -67,45 +67,45 @@ def _keep_near(query, codes, allowed, start, stop, k, rows, distances, counts, s
         lowest = near[0]
         for j in range(1, size):
             lowest = min(lowest, near[j])
-        was_near = lowest < limit  # where some are near the next ones may be, too
+        was_near = lowest < limit  # the next group is then likely to have near codes, too
         if not was_near:
             continue
         if len(allowed):
-            _hide(near, allowed[first : first + size])
+            _mask_out(near, allowed[first : first + size])
         for j in range(size):
             if near[j] >= limit:
                 continue
-            if kept == len(rows):
-                kept = _drop_far(rows, distances, kept, limit, k - within + counts[limit])
-            rows[kept] = first + j
-            distances[kept] = near[j]
-            counts[near[j]] += 1
-            kept += 1
+            if count == len(rows):
+                count = _drop_far(rows, distances, count, limit, k - within + histogram[limit])
+            rows[count] = first + j
+            distances[count] = near[j]
+            histogram[near[j]] += 1
+            count += 1
             within += 1
-            while within - counts[limit] >= k:
-                within -= counts[limit]
+            while within - histogram[limit] >= k:
+                within -= histogram[limit]
                 limit -= 1
-    state[KEPT] = kept
+    state[SIZE] = count
     state[WITHIN] = within
     state[LIMIT] = limit
 
 
 @njit()
 def _has_near(query, group, limit):  # type: ignore[no-untyped-def]
-    """Tell whether one of some codes of 64 bits is below the limit.
+    """Return whether any of the 64-bit codes is below the limit.
 
-    A distance less the limit is negative then, and so is what all of these have in common with `or`: that
-    takes fewer instructions than to write the distances and find the lowest.
+    The bitwise or of all differences `distance - limit` is negative if one of them is. This takes fewer
+    instructions than storing the distances and finding their minimum.
     """
-    signs = np.int64(0)
+    combined = np.int64(0)
     for j in range(len(group)):
-        signs |= np.int64(popcount(query ^ group[j])) - limit
-    return signs < 0
+        combined |= np.int64(popcount(query ^ group[j])) - limit
+    return combined < 0
 
 
 @njit()
 def hamming_distances(query, codes, first, size, near):  # type: ignore[no-untyped-def]
-    """Write the distances of `size` codes from row `first` on; the short codes take vector instructions."""
+    """Write the distances of `size` codes from row `first` on to `near`; loops of short codes vectorise."""
     words = len(query)
     group = codes[first * words : (first + size) * words]
     if words == 1:
@@ -126,25 +126,25 @@ def hamming_distances(query, codes, first, size, near):  # type: ignore[no-untyp
 
 @njit()
 def _has_any(allowed):  # type: ignore[no-untyped-def]
-    """Tell whether one of them is allowed; looking at all takes fewer instructions than stopping early."""
-    one = False
+    """Return whether any row is allowed; without an early exit the loop vectorises."""
+    result = False
     for j in range(len(allowed)):
-        one |= allowed[j]
-    return one
+        result |= allowed[j]
+    return result
 
 
 @njit()
-def _hide(near, allowed):  # type: ignore[no-untyped-def]
-    """Put what is not allowed beyond every distance, without a branch that could be guessed wrong."""
+def _mask_out(near, allowed):  # type: ignore[no-untyped-def]
+    """Set the distances of excluded rows to FAR, without a branch that could be mispredicted."""
     for j in range(len(allowed)):
         near[j] = near[j] if allowed[j] else FAR
 
 
 @njit()
-def _drop_far(rows, distances, kept, limit, spare):  # type: ignore[no-untyped-def]
-    """Keep those below the limit and the first `spare` at it, in their order; return how many these are."""
+def _drop_far(rows, distances, count, limit, spare):  # type: ignore[no-untyped-def]
+    """Keep the candidates below the limit and the first `spare` at it, in order; return the new count."""
     left = 0
-    for i in range(kept):
+    for i in range(count):
         if distances[i] > limit:
             continue
         if distances[i] == limit:
@@ -157,49 +157,46 @@ def _drop_far(rows, distances, kept, limit, spare):  # type: ignore[no-untyped-d
     return left
 
 
-# The kernel that reads lists of rows: it gathers the codes of a group of rows, then compares them.
-
-
-# numba has no type stubs, and the kernels' types are those of their arguments.
 @njit()
-def read_lists(query, codes, allowed, rows, starts, chosen, room, k, counts, state):  # type: ignore[no-untyped-def]
-    """Return the rows of the chosen lists that may be among the k nearest, and their distances.
+def scan_lists(query, codes, allowed, rows, offsets, lists, capacity, k, histogram, state):  # type: ignore[no-untyped-def]
+    """Return the rows in some IVF lists that may be among the k nearest, and their distances.
 
-    The state is how many were found at a distance of at most the limit, and the limit: at first the bits,
-    then the distance of the k-th. As the lists bring the rows in no order, all at the limit are returned.
+    `state` holds the number of rows collected at a distance of at most the limit, and the limit: the number
+    of bits at first, then the distance of the k-th. The lists are not in row order, so every row at the limit
+    is returned.
     """
-    found = np.empty(room, dtype=np.int64)
-    distances = np.empty(room, dtype=np.uint16)
-    kept = 0
+    candidates = np.empty(capacity, dtype=np.int64)
+    distances = np.empty(capacity, dtype=np.uint16)
+    count = 0
     within = state[0]
     limit = state[1]
     picked = np.empty(GROUP, dtype=np.int64)
     group = np.empty(GROUP * len(query), dtype=codes.dtype)
     near = np.empty(GROUP, dtype=np.uint16)
-    for number in chosen:
-        for first in range(starts[number], starts[number + 1], GROUP):
-            size = _pick(rows[first : min(first + GROUP, starts[number + 1])], allowed, picked)
+    for i in lists:
+        for first in range(offsets[i], offsets[i + 1], GROUP):
+            size = _pick(rows[first : min(first + GROUP, offsets[i + 1])], allowed, picked)
             _gather(codes, picked, size, len(query), group)
             hamming_distances(query, group, 0, size, near)
             for j in range(size):
                 if near[j] > limit:
                     continue
-                found[kept] = picked[j]
-                distances[kept] = near[j]
-                counts[near[j]] += 1
-                kept += 1
+                candidates[count] = picked[j]
+                distances[count] = near[j]
+                histogram[near[j]] += 1
+                count += 1
                 within += 1
-                while within - counts[limit] >= k:
-                    within -= counts[limit]
+                while within - histogram[limit] >= k:
+                    within -= histogram[limit]
                     limit -= 1
     state[0] = within
     state[1] = limit
-    return found[:kept], distances[:kept]
+    return candidates[:count], distances[:count]
 
 
 @njit()
 def _pick(rows, allowed, picked):  # type: ignore[no-untyped-def]
-    """Copy the rows that are allowed, and return how many they are."""
+    """Copy the allowed rows to `picked` and return their number."""
     size = 0
     for i in range(len(rows)):
         picked[size] = rows[i]
@@ -209,10 +206,10 @@ def _pick(rows, allowed, picked):  # type: ignore[no-untyped-def]
 
 @njit()
 def _gather(codes, picked, size, words, group):  # type: ignore[no-untyped-def]
-    """Copy the codes of the picked rows: nothing else in the loop, so that many are on their way at once."""
+    """Copy the codes of the picked rows; the loop does nothing else, so that memory accesses overlap."""
     if words == 1:
         for j in range(size):
-            group[j] = codes[np.uint64(picked[j])]  # unsigned: a signed index is checked for its sign
+            group[j] = codes[np.uint64(picked[j])]  # an unsigned index needs no wraparound check
         return
     for j in range(size):
         start = picked[j] * words

@@ -1,4 +1,8 @@
-"""An inverted index over an array of codes: which rows lie around which centre."""
+"""Approximate search by an inverted file (IVF), as in faiss: a code is in the list of its nearest centroid.
+
+The index stores row numbers only, four bytes per document; the codes stay where they are and are passed to
+each search.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,13 @@ from snuh._numba import njit
 from snuh.codes import check_codes
 from snuh.errors import InputError
 from snuh.index.flat import (
-    Found,
-    best,
+    Codes,
+    Mask,
+    SearchResult,
     check_allowed,
     check_query,
     check_search,
+    merge,
     read_only,
     run_in_threads,
     scan,
@@ -25,25 +31,149 @@ from snuh.index.flat import (
     split_rows,
     widest_words,
 )
-from snuh.index.hamming_kernels import GROUP, hamming_distances, read_lists
-
-# Centres for binary codes by k-majority: k-means in which a centre's bit is that of most of its codes.
+from snuh.index.hamming_kernels import FAR, GROUP, hamming_distances, scan_lists
 
 SAMPLE_PER_CENTROID = 64
-ROUNDS = 6
-PART_ROWS = 1 << 14
+ITERATIONS = 6
+CHUNK_ROWS = 1 << 14
+MAX_SCANNED_FRACTION = 1 / 16  # of the rows: above it a sequential scan of all is faster than reading lists
+RECALL_QUERIES = 200
 
-Codes = NDArray[np.uint8]
+
+@dataclass(frozen=True, slots=True)
+class IVF:
+    """An inverted file over an array of codes that is stored elsewhere."""
+
+    centroids: Codes  # (lists, bytes)
+    offsets: NDArray[np.int64]  # (lists + 1,): list i is rows[offsets[i] : offsets[i + 1]]
+    rows: NDArray[np.int32]  # (documents,), ascending in each list
+
+    @classmethod
+    def build(cls, codes: Codes, *, n_lists: int | None = None, seed: int = 0) -> IVF:
+        """Learn centroids and assign each code to the list of its nearest centroid.
+
+        Args:
+            codes: (documents, bytes), at most 2 ** 31 - 1 of them.
+            n_lists: maximum number of lists; twice the square root of the documents by default.
+            seed: of the sample that the centroids are learnt from. Equal seeds build equal indexes.
+        """
+        codes = check_codes(codes)
+        if n_lists is None:
+            n_lists = max(1, round(2 * len(codes) ** 0.5))
+        if n_lists < 1:
+            raise InputError(f"n_lists must be at least 1, got {n_lists}")
+        if len(codes) > np.iinfo(np.int32).max:
+            raise InputError(f"an IVF index holds at most 2 ** 31 - 1 codes, got {len(codes)}")
+        centroids = find_centroids(codes, count=n_lists, rng=np.random.default_rng(seed))
+        return cls.from_assignments(centroids, nearest_centroids(codes, centroids))
+
+    @classmethod
+    def from_assignments(cls, centroids: Codes, assignments: NDArray[np.int32]) -> IVF:
+        """Build an index from its centroids and the list number of each row (documents,)."""
+        offsets = np.zeros(len(centroids) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(assignments, minlength=len(centroids)), out=offsets[1:])
+        return cls(centroids, offsets, np.argsort(assignments, kind="stable").astype(np.int32))
+
+    def assignments(self) -> NDArray[np.int32]:
+        """Return the list number of each row (documents,)."""
+        numbers = np.arange(len(self.centroids), dtype=np.int32)
+        assignments = np.empty(len(self.rows), dtype=np.int32)
+        assignments[self.rows] = np.repeat(numbers, np.diff(self.offsets))
+        return assignments
+
+    def search(
+        self,
+        query: Codes,
+        codes: Codes,
+        *,
+        k: int,
+        n_probe: int,
+        allowed: Mask | None = None,
+        radius: int | None = None,
+        nearest_lists: NDArray[np.int64] | None = None,
+    ) -> SearchResult:
+        """Find the k nearest codes in the `n_probe` nearest lists, and in further lists until there are k.
+
+        Args:
+            query: one packed code (bytes,).
+            codes: the codes that the index was built on.
+            k: maximum number of rows to return, at least 1.
+            n_probe: minimum number of lists to read. If they hold more than a sixteenth of the rows, all
+                rows are scanned.
+            allowed: (documents,), mask of the rows to consider; all by default.
+            radius: maximum distance of a result; unlimited by default. It is applied last: further lists are
+                read only if fewer than k rows of the nearest ones are allowed.
+            nearest_lists: the `n_probe` nearest lists, if already known: `scan_many` finds those of many
+                queries in less time.
+        """
+        query, codes = check_query(query), check_codes(codes)
+        radius = check_search(query[None], codes, k=k, radius=radius)
+        mask, k = check_allowed(allowed, len(codes)), min(k, max(1, len(codes)))
+        self._check(codes, n_probe)
+        words, code_words = widest_words(query[None])[0], widest_words(codes).reshape(-1)
+        arrays = (read_only(self.rows), read_only(self.offsets))
+        histogram = np.zeros(codes.shape[1] * 8 + 1, dtype=np.int64)
+        state = np.array([0, len(histogram) - 1])
+        parts: list[SearchResult] = []
+        lists_read = rows_read = 0
+        while True:
+            if nearest_lists is None or lists_read:
+                nearest_lists = scan(query, self.centroids, k=n_probe).rows
+            lists = nearest_lists[lists_read:]
+            size = int((self.offsets[lists + 1] - self.offsets[lists]).sum())
+            lists_read, rows_read = lists_read + len(lists), rows_read + size
+            if rows_read > MAX_SCANNED_FRACTION * len(codes):
+                return scan(query, codes, k=k, allowed=allowed, radius=radius)
+            parts.append(
+                SearchResult(*scan_lists(words, code_words, mask, *arrays, lists, size, k, histogram, state))
+            )
+            if state[0] >= k or lists_read == len(self.centroids):
+                result = merge(parts, k=k)
+                is_near = result.distances <= radius
+                return SearchResult(result.rows[is_near], result.distances[is_near])
+            n_probe *= 2
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the index by name, for saving."""
+        return {"centroids": self.centroids, "offsets": self.offsets, "rows": self.rows}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> IVF:
+        """Restore an index from `arrays()`; raise InputError if the arrays are inconsistent."""
+        expected = {"centroids": (np.uint8, 2), "offsets": (np.int64, 1), "rows": (np.int32, 1)}
+        for name, (dtype, dimensions) in expected.items():
+            if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != dimensions:
+                raise InputError(f"an IVF index needs {name} of {np.dtype(dtype)} in {dimensions} dimensions")
+        centroids, offsets, rows = (np.ascontiguousarray(arrays[name]) for name in expected)
+        fits = len(offsets) == len(centroids) + 1 and offsets[0] == 0 and offsets[-1] == len(rows)
+        # Any other row or offset would make the kernel read memory outside the codes.
+        ascends = not (np.diff(offsets) < 0).any()
+        if not (fits and ascends and (rows >= 0).all() and (rows < len(rows)).all()):
+            raise InputError("the lists of the IVF index do not match its rows: build it again")
+        return cls(centroids, offsets, rows)
+
+    def _check(self, codes: Codes, n_probe: int) -> None:
+        if n_probe < 1:
+            raise InputError(f"n_probe must be at least 1, got {n_probe}")
+        if codes.shape != (len(self.rows), self.centroids.shape[1]):
+            raise InputError(
+                f"the IVF index was built on {len(self.rows)} codes of {self.centroids.shape[1] * 8} bits, "
+                f"got {len(codes)} of {codes.shape[1] * 8}: build it again"
+            )
 
 
 def find_centroids(codes: Codes, *, count: int, rng: np.random.Generator) -> Codes:
-    """Return at most `count` centres (centres, bytes) of contiguous codes, learnt on a sample of them."""
+    """Return at most `count` centroids (centroids, bytes), learnt from a sample by k-majority.
+
+    k-majority is k-means for binary codes: Hamming distances, and a centroid's bit is the majority of its
+    members'. The k-means of the neighbour graph works on unit vectors with cosines and means.
+    """
     size = min(len(codes), SAMPLE_PER_CENTROID * count)
     sample = codes[np.sort(rng.choice(len(codes), size=size, replace=False))]
-    # Two centres on one code would be one too many, and many documents may share a code.
+    # Many documents may share a code, and of two equal centroids one would stay without members.
     distinct = np.unique(sample, axis=0)
     centroids = distinct[rng.permutation(len(distinct))[:count]]
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         moved = _majorities(sample, nearest_centroids(sample, centroids), centroids)
         if np.array_equal(moved, centroids):
             break
@@ -52,35 +182,35 @@ def find_centroids(codes: Codes, *, count: int, rng: np.random.Generator) -> Cod
 
 
 def nearest_centroids(codes: Codes, centroids: Codes) -> NDArray[np.int32]:
-    """Return the number of the nearest centre for each code; ties go to the lower number."""
+    """Return the index of the nearest centroid of each code; ties go to the lower index."""
     assignments = np.empty(len(codes), dtype=np.int32)
     words, centroid_words = widest_words(codes), widest_words(centroids).reshape(-1)
     run_in_threads(
-        lambda part: _assign(words[slice(*part)], centroid_words, assignments[slice(*part)]),
-        split_rows(len(codes), limit=PART_ROWS),
+        lambda chunk: _assign(words[slice(*chunk)], centroid_words, assignments[slice(*chunk)]),
+        split_rows(len(codes), limit=CHUNK_ROWS),
     )
     return assignments
 
 
 def _majorities(codes: Codes, assignments: NDArray[np.int32], centroids: Codes) -> Codes:
-    """Return the centres moved to the majority of their codes, bit by bit; one without codes stays."""
+    """Return each centroid moved to the bitwise majority of its codes; one without codes stays."""
     order = np.argsort(assignments, kind="stable")
-    own, starts, sizes = np.unique(assignments[order], return_index=True, return_counts=True)
+    used, starts, sizes = np.unique(assignments[order], return_index=True, return_counts=True)
     bits = np.unpackbits(codes[order], axis=1)
-    ones = np.add.reduceat(bits, starts, axis=0, dtype=np.int32)  # (centres with codes, bits)
+    ones = np.add.reduceat(bits, starts, axis=0, dtype=np.int32)  # (centroids with codes, bits)
     moved = centroids.copy()
-    moved[own] = np.packbits(2 * ones > sizes[:, None], axis=1)
+    moved[used] = np.packbits(2 * ones > sizes[:, None], axis=1)
     return moved
 
 
 # numba has no type stubs, and the kernel's types are those of its arguments.
 @njit()
 def _assign(codes, centroids, assignments):  # type: ignore[no-untyped-def]
-    """Write the nearest of the centres (centres * words,) to each of the codes (rows, words)."""
+    """Write the index of the nearest of the centroids (centroids * words,) for each code (rows, words)."""
     count = len(centroids) // codes.shape[1]
     near = np.empty(GROUP, dtype=np.uint16)
     for row in range(len(codes)):
-        best = np.uint16(65535)
+        best = FAR
         for first in range(0, count, GROUP):
             size = min(GROUP, count - first)
             hamming_distances(codes[row], centroids, first, size, near)
@@ -95,160 +225,37 @@ def _assign(codes, centroids, assignments):  # type: ignore[no-untyped-def]
                 assignments[row] = first + j
 
 
-SCAN_FROM = 1 / 16  # share of the rows above which reading all in order is faster than reading lists
-
-
-@dataclass(frozen=True, slots=True)
-class IVF:
-    """Lists of rows, four bytes a document; the codes stay where they are and come with each search."""
-
-    centroids: Codes  # (lists, bytes)
-    starts: NDArray[np.int64]  # (lists + 1,): list i is rows[starts[i] : starts[i + 1]]
-    rows: NDArray[np.int32]  # (documents,), ascending in each list
-
-    @classmethod
-    def build(cls, codes: Codes, *, lists: int | None = None, seed: int = 0) -> IVF:
-        """Put each code (documents, bytes) into the list of its nearest centre.
-
-        Args:
-            codes: the codes, at most 2 ** 31 - 1.
-            lists: how many lists to make, at most; twice the root of the documents by default.
-            seed: for the sample that the centres are learnt on. Equal seeds make equal clusters.
-        """
-        codes = check_codes(codes)
-        if lists is None:
-            lists = max(1, round(2 * len(codes) ** 0.5))
-        if lists < 1:
-            raise InputError(f"lists must be at least 1, got {lists}")
-        if len(codes) > np.iinfo(np.int32).max:
-            raise InputError(f"clusters hold at most 2 ** 31 - 1 codes, got {len(codes)}")
-        centroids = find_centroids(codes, count=lists, rng=np.random.default_rng(seed))
-        return cls.from_assignments(centroids, nearest_centroids(codes, centroids))
-
-    @classmethod
-    def from_assignments(cls, centroids: Codes, assignments: NDArray[np.int32]) -> IVF:
-        """Make clusters of centres and of the number of each row's centre."""
-        starts = np.zeros(len(centroids) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(assignments, minlength=len(centroids)), out=starts[1:])
-        return cls(centroids, starts, np.argsort(assignments, kind="stable").astype(np.int32))
-
-    def assignments(self) -> NDArray[np.int32]:
-        """Return the number of each row's centre (documents,)."""
-        assignments = np.empty(len(self.rows), dtype=np.int32)
-        assignments[self.rows] = np.repeat(
-            np.arange(len(self.centroids), dtype=np.int32), np.diff(self.starts)
-        )
-        return assignments
-
-    def search(
-        self,
-        query: Codes,
-        codes: Codes,
-        *,
-        k: int,
-        probes: int,
-        allowed: NDArray[np.bool_] | None = None,
-        radius: int | None = None,
-        nearest: NDArray[np.int64] | None = None,
-    ) -> Found:
-        """Find the k nearest codes in the `probes` lists nearest to the query, and in more until k are found.
-
-        Args:
-            query: one packed code (bytes,).
-            codes: the codes that the clusters were built on.
-            k: most rows to return, at least 1.
-            probes: lists to read at least; where they hold much of all rows, all are read.
-            allowed: (documents,), which rows may be found; all by default.
-            radius: the largest distance that may be found; any by default. It shortens the answer, and more
-                lists are read only where fewer than k rows are allowed in the nearest ones.
-            nearest: the `probes` lists nearest to the query, where they are known: `scan_many` finds those of
-                many queries in less time.
-        """
-        query, codes = check_query(query), check_codes(codes)
-        largest = check_search(query[None], codes, k=k, radius=radius)
-        mask, k = check_allowed(allowed, len(codes)), min(k, max(1, len(codes)))
-        self._check(codes, probes)
-        words, code_words = widest_words(query[None])[0], widest_words(codes).reshape(-1)
-        counts = np.zeros(codes.shape[1] * 8 + 1, dtype=np.int64)
-        state = np.array([0, len(counts) - 1])
-        parts: list[tuple[NDArray[np.int64], NDArray[np.uint16]]] = []
-        lists_read = rows_read = 0
-        while True:
-            if nearest is None or lists_read:
-                nearest = scan(query, self.centroids, k=probes).rows
-            chosen = nearest[lists_read:]
-            more = int((self.starts[chosen + 1] - self.starts[chosen]).sum())
-            lists_read, rows_read = lists_read + len(chosen), rows_read + more
-            if rows_read > SCAN_FROM * len(codes):
-                return scan(query, codes, k=k, allowed=allowed, radius=radius)
-            lists = (read_only(self.rows), read_only(self.starts), chosen)
-            parts.append(read_lists(words, code_words, mask, *lists, more, k, counts, state))
-            if state[0] >= k or lists_read == len(self.centroids):
-                found = best(parts, k=k)
-                near = found.distances <= largest
-                return Found(found.rows[near], found.distances[near])
-            probes *= 2
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that make up the clusters, by name."""
-        return {"centres": self.centroids, "starts": self.starts, "rows": self.rows}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> IVF:
-        """Make clusters of what `arrays` returned; InputError where they do not fit together."""
-        expected = {"centres": (np.uint8, 2), "starts": (np.int64, 1), "rows": (np.int32, 1)}
-        for name, (kind, dimensions) in expected.items():
-            if name not in arrays or arrays[name].dtype != kind or arrays[name].ndim != dimensions:
-                raise InputError(f"clusters need {name} of {np.dtype(kind)} in {dimensions} dimensions")
-        centroids, starts, rows = (np.ascontiguousarray(arrays[name]) for name in expected)
-        fits = len(starts) == len(centroids) + 1 and starts[0] == 0 and starts[-1] == len(rows)
-        # A row or a start out of place would make the kernel read memory that is not the codes'.
-        ascends = not (np.diff(starts) < 0).any()
-        if not (fits and ascends and (rows >= 0).all() and (rows < len(rows)).all()):
-            raise InputError("the lists of the clusters do not fit their rows: build them again")
-        return cls(centroids, starts, rows)
-
-    def _check(self, codes: Codes, probes: int) -> None:
-        if probes < 1:
-            raise InputError(f"probes must be at least 1, got {probes}")
-        if codes.shape != (len(self.rows), self.centroids.shape[1]):
-            raise InputError(
-                f"the clusters know {len(self.rows)} codes of {self.centroids.shape[1] * 8} bits, "
-                f"got {len(codes)} of {codes.shape[1] * 8}: build them again"
-            )
-
-
-# How much of the exact answer the lists give, and how many of them to read for it.
-
-SAMPLE = 200
-
-
 def measure_recall(
-    clusters: IVF, codes: Codes, *, k: int, probes: int, sample: int = SAMPLE, seed: int = 0
+    ivf: IVF, codes: Codes, *, k: int, n_probe: int, sample: int = RECALL_QUERIES, seed: int = 0
 ) -> float:
-    """Return the share of the k nearest codes that a search finds, for some of the codes as queries.
+    """Return the fraction of the exact k nearest codes that a search finds, on a sample of codes as queries.
 
-    A row found counts where its distance is at most that of the exact k-th: which of several rows at that
-    distance come back is of no interest.
+    A row counts if its distance is at most that of the exact k-th, so ties at that distance do not matter.
     """
-    return _Recall(codes, k=k, sample=sample, seed=seed).of(clusters, probes=probes)
+    return _Recall(codes, k=k, sample=sample, seed=seed).measure(ivf, n_probe=n_probe)
 
 
-def choose_probes(
-    clusters: IVF, codes: Codes, *, k: int, wanted: float = 0.99, sample: int = SAMPLE, seed: int = 0
+def choose_n_probe(
+    ivf: IVF,
+    codes: Codes,
+    *,
+    k: int,
+    target_recall: float = 0.99,
+    sample: int = RECALL_QUERIES,
+    seed: int = 0,
 ) -> tuple[int, float]:
-    """Return the smallest power of two of lists to read that finds the `wanted` share, and what it finds."""
-    if not 0 < wanted <= 1:
-        raise InputError(f"wanted must be above 0 and at most 1, got {wanted}")
-    recall = _Recall(codes, k=k, sample=sample, seed=seed)
-    probes = 1
-    while (reached := recall.of(clusters, probes=probes)) < wanted and probes < len(clusters.centroids):
-        probes *= 2
-    return probes, reached
+    """Return the smallest power of two for `n_probe` that reaches the target recall, and its recall."""
+    if not 0 < target_recall <= 1:
+        raise InputError(f"target_recall must be above 0 and at most 1, got {target_recall}")
+    queries = _Recall(codes, k=k, sample=sample, seed=seed)
+    n_probe = 1
+    while (recall := queries.measure(ivf, n_probe=n_probe)) < target_recall and n_probe < len(ivf.centroids):
+        n_probe *= 2
+    return n_probe, recall
 
 
 class _Recall:
-    """A sample of the codes and the exact distance of the k-th nearest of each."""
+    """A sample of the codes as queries, and their exact results."""
 
     def __init__(self, codes: Codes, *, k: int, sample: int, seed: int) -> None:
         if sample < 1:
@@ -259,11 +266,11 @@ class _Recall:
         self._queries = self._codes[np.sort(rows)]
         self._exact = scan_many(self._queries, self._codes, k=k)
 
-    def of(self, clusters: IVF, *, probes: int) -> float:
-        """Return the share that a search finds; 1 where there is nothing to find."""
-        right = wanted = 0
+    def measure(self, ivf: IVF, *, n_probe: int) -> float:
+        """Return the recall of a search; 1 if there is nothing to find."""
+        right = total = 0
         for query, exact in zip(self._queries, self._exact, strict=True):
-            found = clusters.search(query, self._codes, k=self._k, probes=probes)
-            right += int(np.count_nonzero(found.distances <= exact.distances[-1]))
-            wanted += len(exact.rows)
-        return right / wanted if wanted else 1.0
+            result = ivf.search(query, self._codes, k=self._k, n_probe=n_probe)
+            right += int(np.count_nonzero(result.distances <= exact.distances[-1]))
+            total += len(exact.rows)
+        return right / total if total else 1.0

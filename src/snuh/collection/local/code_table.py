@@ -330,7 +330,13 @@ class CodeTable:
                 centroids = scan_many(queries, lists.clusters.centroids, k=probes)
                 answers = [
                     look(
-                        query, part.codes, k=k, probes=probes, allowed=mask, radius=radius, nearest=near.rows
+                        query,
+                        part.codes,
+                        k=k,
+                        n_probe=probes,
+                        allowed=mask,
+                        radius=radius,
+                        nearest_lists=near.rows,
                     )
                     for query, near in zip(queries, centroids, strict=True)
                 ]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from snuh.collection.results import CodeRows, IndexInfo
 from snuh.errors import InputError
-from snuh.index.ivf import IVF, choose_probes, nearest_centroids
+from snuh.index.ivf import IVF, choose_n_probe, nearest_centroids
 from snuh.io import atomic_write, load_arrays, save_arrays
 
 LISTS_FILE = "lists.safetensors"
@@ -43,7 +43,7 @@ class IVFSnapshot:
 def build_index(codes: NDArray[np.uint8], *, k: int, recall: float) -> IVFSnapshot:
     """Cluster codes and choose how many lists to read for the wanted recall at k."""
     clusters = IVF.build(codes)
-    probes, reached = choose_probes(clusters, codes, k=k, wanted=recall)
+    probes, reached = choose_n_probe(clusters, codes, k=k, target_recall=recall)
     return IVFSnapshot(clusters, probes, k, reached, len(codes))
 
 
