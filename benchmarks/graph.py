@@ -1,8 +1,8 @@
-"""The neighbour graph: our kernel against sparse_dot_topn on the same rows, and what LSA beside them costs.
+"""The neighbour graph: our kernel against sparse_dot_topn on the same rows, and the cost of adding LSA.
 
     SNUH_DATA=... python -m benchmarks.graph [--corpus ng20] [--rounds 3]
 
-Contenders alternate in one process. Prints JSON: seconds, ratios, and how many neighbours agree.
+Contenders alternate in one process. Prints JSON: seconds, ratios, and the fraction of neighbours that agree.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def main() -> None:
     )
     parser.add_argument("--corpus", default="ng20")
     parser.add_argument("--rounds", type=int, default=3)
-    chosen = parser.parse_args()
-    X = training_rows(chosen.corpus)
-    beside = [DensePart(fit_lsa(X, dims=128, seed=0).unit_values(X), 0.5)]
+    options = parser.parse_args()
+    X = training_rows(options.corpus)
+    lsa = [DensePart(fit_lsa(X, dims=128, seed=0).unit_values(X), 0.5)]
     contenders: dict[str, Callable[[], Any]] = {
         "snuh": lambda: nearest_neighbors(X, k=K),
         "sparse_dot_topn": lambda: with_sparse_dot_topn(X),
-        "snuh with LSA": lambda: nearest_neighbors(X, k=K, beside=beside),
+        "snuh with LSA": lambda: nearest_neighbors(X, k=K, dense_parts=lsa),
     }
-    middle = median_seconds(contenders, rounds=chosen.rounds)
+    medians = median_seconds(contenders, rounds=options.rounds)
     result = {
-        "corpus": chosen.corpus,
+        "corpus": options.corpus,
         "documents": X.shape[0],
-        "seconds": middle,
-        "sparse_dot_topn_over_snuh": middle["sparse_dot_topn"] / middle["snuh"],
+        "seconds": medians,
+        "sparse_dot_topn_over_snuh": medians["sparse_dot_topn"] / medians["snuh"],
         "similarities_agree": agreement(nearest_neighbors(X, k=K), with_sparse_dot_topn(X)),
         "machine": facts(),
     }
@@ -61,7 +61,7 @@ def training_rows(corpus: str) -> sparse.csr_matrix:
 
 
 def with_sparse_dot_topn(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """One more neighbour than asked for, because a document finds itself."""
+    """Find one more neighbour than k, because a document finds itself."""
     columns = X.T.tocsr()
     blocks = [
         sp_matmul_topn(X[start : start + BLOCK], columns, top_n=K + 1, sort=True, n_threads=THREADS)
@@ -71,7 +71,7 @@ def with_sparse_dot_topn(X: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def agreement(ours: Any, theirs: sparse.csr_matrix) -> float:
-    """The share of documents whose lowest kept similarity is the same; copies are searched differently."""
+    """Return the fraction of documents whose k-th similarity is the same, ignoring exact duplicates."""
     same = []
     for row in range(len(ours.rows)):
         values = np.sort(theirs.data[theirs.indptr[row] : theirs.indptr[row + 1]])[::-1]

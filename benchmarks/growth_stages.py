@@ -68,21 +68,21 @@ def lsa(folder: Path) -> Run:
 
 
 def graph(folder: Path, search: Any = "auto") -> Run:
-    X, beside = rows(folder), [DensePart(np.load(folder / "lsa.npz")["values"], 0.5)]
+    X, dense_parts = rows(folder), [DensePart(np.load(folder / "lsa.npz")["values"], 0.5)]
     if X.shape[0] <= 1_000:
         search = "approximate"  # what is to be warmed up
 
     def run() -> Facts:
-        found = nearest_neighbors(X, k=NEIGHBORS, beside=beside, search=search)
+        found = nearest_neighbors(X, k=NEIGHBORS, dense_parts=dense_parts, search=search)
         np.savez(folder / "graph.npz", rows=found.rows, similarity=found.similarity)
-        return found.facts
+        return found.summary
 
     return run
 
 
 def exact_graph(folder: Path) -> Run:
-    X, beside = rows(folder), [DensePart(np.load(folder / "lsa.npz")["values"], 0.5)]
-    return lambda: nearest_neighbors(X, k=NEIGHBORS, beside=beside, search="exact").facts
+    X, dense_parts = rows(folder), [DensePart(np.load(folder / "lsa.npz")["values"], 0.5)]
+    return lambda: nearest_neighbors(X, k=NEIGHBORS, dense_parts=dense_parts, search="exact").summary
 
 
 def trees(folder: Path) -> Run:

@@ -41,7 +41,7 @@ def test_score_is_the_share_of_what_walks_from_the_second_half_reach() -> None:
 
     lsa = fit_lsa(X, dims=128, seed=4)
     first, second = torn_rows(held, np.random.default_rng(4))  # nothing was drawn before: both are small
-    graph = nearest_neighbors(X, k=5, beside=[DensePart(lsa.unit_values(X), 0.5)]).adjacency()
+    graph = nearest_neighbors(X, k=5, dense_parts=[DensePart(lsa.unit_values(X), 0.5)]).adjacency()
     nearest = nearest_share(-similarity(second, X, lsa), 5) / np.float32(5)
     wanted = nearest_share(-reached(graph, nearest, steps=2), 90)
     bits = [np.unpackbits(encoder.encode(rows), axis=1) for rows in (first, X)]

@@ -20,24 +20,24 @@ def random_graph(docs: int, edges: int, seed: int) -> sparse.csr_matrix:
     return sparse.csr_matrix(dense)
 
 
-def parts(docs: int, pairs: np.ndarray) -> int:
+def components(docs: int, pairs: np.ndarray) -> int:
     links = sparse.coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(docs, docs))
     return int(connected_components(links, directed=False)[0])
 
 
 @settings(max_examples=50)
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
-def test_a_forest_spans_every_part_and_has_no_cycle(docs: int, edges: int, seed: int) -> None:
+def test_a_forest_spans_every_component_and_has_no_cycle(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)
     forest = ForestSampler(graph, alpha=0.2).draw(np.random.default_rng(seed))[0]
     trees = int(connected_components(graph, directed=False)[0])
-    assert parts(docs, forest) == trees  # spans: not more parts than the graph has
-    assert len(forest) == docs - trees  # no cycle: as few edges as that takes
+    assert components(docs, forest) == trees  # spanning: no more components than the graph
+    assert len(forest) == docs - trees  # acyclic: no more edges than that takes
     assert all(graph[i, j] > 0 for i, j in forest)
 
 
 def walk(graph: sparse.csr_matrix, alpha: float, order: np.ndarray, draws: np.ndarray) -> list[list[int]]:
-    """Depth-first search as one would write it down."""
+    """A plain depth-first search."""
     taken: set[int] = set()
     edges: list[list[int]] = []
     for root in order.tolist():
@@ -51,9 +51,9 @@ def walk(graph: sparse.csr_matrix, alpha: float, order: np.ndarray, draws: np.nd
             if not free:
                 stack.pop()
                 continue
-            chances = np.exp((np.array([value for _, value in free]) - row.data.max()) / alpha)
-            place = int(np.searchsorted(chances.cumsum(), draws[len(edges)] * chances.sum(), side="right"))
-            child = free[min(place, len(free) - 1)][0]
+            odds = np.exp((np.array([value for _, value in free]) - row.data.max()) / alpha)
+            index = int(np.searchsorted(odds.cumsum(), draws[len(edges)] * odds.sum(), side="right"))
+            child = free[min(index, len(free) - 1)][0]
             taken.add(child)
             edges.append([stack[-1], child])
             stack.append(child)
@@ -73,9 +73,9 @@ def test_a_forest_is_that_of_a_plain_depth_first_search(docs: int, edges: int, s
 def test_stars_have_no_path_of_three_edges(docs: int, edges: int, seed: int) -> None:
     graph = random_graph(docs, edges, seed)
     stars = ForestSampler(graph, alpha=0.2, sampler="star").draw(np.random.default_rng(seed))[0]
-    centroids, leaves = set(stars[:, 0].tolist()), stars[:, 1].tolist()
+    centers, leaves = set(stars[:, 0].tolist()), stars[:, 1].tolist()
     assert len(leaves) == len(set(leaves))
-    assert not centroids & set(leaves)
+    assert not centers & set(leaves)
 
 
 def test_depth_first_goes_deep_where_stars_stay_shallow() -> None:
@@ -83,7 +83,7 @@ def test_depth_first_goes_deep_where_stars_stay_shallow() -> None:
     rng = np.random.default_rng(0)
     deep = ForestSampler(complete, alpha=1.0).draw(rng)[0]
     star = ForestSampler(complete, alpha=1.0, sampler="star").draw(rng)[0]
-    assert np.bincount(deep.ravel()).max() == 2  # a path: depth first never has to turn back
+    assert np.bincount(deep.ravel()).max() == 2  # a path: the search never has to backtrack
     assert np.bincount(star.ravel()).max() == 29
 
 
@@ -108,12 +108,12 @@ def test_the_next_neighbor_is_drawn_by_softmax_of_cosine_over_alpha() -> None:
 def test_a_tiny_alpha_takes_the_most_similar_neighbor_without_overflow() -> None:
     graph = random_graph(40, 200, 1)
     forest = ForestSampler(graph, alpha=1e-6).draw(np.random.default_rng(0))[0]
-    assert parts(40, forest) == connected_components(graph, directed=False)[0]
+    assert components(40, forest) == connected_components(graph, directed=False)[0]
 
 
 @settings(max_examples=30)
 @given(docs=st.integers(1, 40), edges=st.integers(0, 120), seed=st.integers(0, 10_000))
-def test_forests_drawn_by_turns_are_those_drawn_one_after_the_other(docs: int, edges: int, seed: int) -> None:
+def test_forests_drawn_together_equal_those_drawn_one_by_one(docs: int, edges: int, seed: int) -> None:
     sampler = ForestSampler(random_graph(docs, edges, seed), alpha=0.2)
     together = sampler.draw(np.random.default_rng(seed), forests=5)
     rng = np.random.default_rng(seed)
@@ -121,7 +121,7 @@ def test_forests_drawn_by_turns_are_those_drawn_one_after_the_other(docs: int, e
         np.testing.assert_array_equal(forest, sampler.draw(rng)[0])
 
 
-def test_weights_are_shares_of_the_forests() -> None:
+def test_weights_are_fractions_of_the_forests() -> None:
     graph = random_graph(20, 60, 3)
     rng = np.random.default_rng(0)
     forests = ForestSampler(graph, alpha=0.3).draw(rng, forests=8)
@@ -129,8 +129,8 @@ def test_weights_are_shares_of_the_forests() -> None:
     assert merged.weight.sum() == pytest.approx(np.mean([len(forest) for forest in forests]), rel=1e-6)
     assert (merged.pairs[:, 0] < merged.pairs[:, 1]).all()
     i, j = merged.pairs[0]
-    seen = sum({i, j} in [set(edge) for edge in forest.tolist()] for forest in forests)
-    assert merged.weight[0] == pytest.approx(seen / 8)
+    count = sum({i, j} in [set(edge) for edge in forest.tolist()] for forest in forests)
+    assert merged.weight[0] == pytest.approx(count / 8)
     np.testing.assert_allclose(merged.similarity, [graph[i, j] for i, j in merged.pairs], rtol=1e-6)
 
 
@@ -146,7 +146,7 @@ def test_the_same_seed_draws_the_same_edges() -> None:
 @pytest.mark.parametrize(
     ("change", "message"), [({"alpha": 0}, "alpha"), ({"trees": 0}, "trees must be at least 1")]
 )
-def test_bad_settings_are_refused(change: dict[str, float], message: str) -> None:
-    chosen = {"alpha": 0.1, "trees": 2, **change}
+def test_invalid_settings_are_refused(change: dict[str, float], message: str) -> None:
+    settings_ = {"alpha": 0.1, "trees": 2, **change}
     with pytest.raises(InputError, match=message):
-        sample_edges(random_graph(5, 9, 0), rng=np.random.default_rng(0), **chosen)
+        sample_edges(random_graph(5, 9, 0), rng=np.random.default_rng(0), **settings_)

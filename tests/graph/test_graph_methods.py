@@ -1,4 +1,4 @@
-"""The methods with a neighbour graph: how it is searched for is a parameter, and is told."""
+"""Methods with a neighbour graph: the search is a parameter, and its recall is reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUICK = {"epochs": 1, "neighbors": 5}
 
 
 @pytest.mark.parametrize("name", ["snuh", "snuh-plus", "nbrreg"])
-def test_a_fit_tells_how_the_graph_was_searched_for(name: str) -> None:
+def test_a_fit_reports_how_the_graph_was_searched(name: str) -> None:
     X, _ = topics(400)
     graphs = []
     for search in ("auto", "approximate"):
@@ -27,7 +27,7 @@ def test_a_fit_tells_how_the_graph_was_searched_for(name: str) -> None:
     assert graphs[1]["recall"] > 0.95
 
 
-def test_a_saved_model_remembers_the_recall(tmp_path: Path) -> None:
+def test_a_saved_model_stores_the_recall(tmp_path: Path) -> None:
     X, _ = topics(400)
     fitted = make("snuh", bits=16, seed=0, parameters={**QUICK, "graph": "approximate"}).fit(X)
     Model(fitted.encoder_, None, "snuh", fitted.get_params(), fitted.training_).save(tmp_path / "model")
@@ -39,7 +39,7 @@ def test_an_unknown_search_is_refused_before_any_work() -> None:
         make("snuh", bits=16, seed=0, parameters={"graph": "aproximate"}).check_parameters()
 
 
-def test_the_terminal_says_what_was_found() -> None:
+def test_the_graph_is_described_with_its_recall() -> None:
     assert describe_graph({"search": "exact"}) == "exact"
-    said = describe_graph({"search": "approximate", "recall": 0.9712})
-    assert said == "approximate, 97.1% of the exact neighbours (measured on a sample)"
+    description = describe_graph({"search": "approximate", "recall": 0.9712})
+    assert description == "approximate, 97.1% of the exact neighbours (measured on a sample)"

@@ -33,19 +33,19 @@ def test_neighbors_equal_brute_force(docs: int, k: int, seed: int) -> None:
     rows = some_rows(docs, seed=seed)
     distinct = np.unique(rows, axis=0)
     if len(distinct) < docs:
-        return  # copies are searched once: another test
+        return  # duplicates are covered by another test
     found = nearest_neighbors(sparse.csr_matrix(rows), k=k)
     _, best = brute_force(rows @ rows.T, k)
     np.testing.assert_allclose(found.similarity[:, : best.shape[1]], best, atol=1e-5)
 
 
-def test_joined_similarity_is_the_mean_of_both_cosines() -> None:
+def test_hybrid_similarity_is_the_mean_of_both_cosines() -> None:
     rows, dense = some_rows(50), unit(np.random.default_rng(1).standard_normal((50, 5)))
-    found = nearest_neighbors(sparse.csr_matrix(rows), k=4, beside=[DensePart(dense, 0.5)])
-    joined = (rows @ rows.T + dense @ dense.T) / 2
-    expected, best = brute_force(joined, 4)
+    found = nearest_neighbors(sparse.csr_matrix(rows), k=4, dense_parts=[DensePart(dense, 0.5)])
+    hybrid = (rows @ rows.T + dense @ dense.T) / 2
+    expected, best = brute_force(hybrid, 4)
     np.testing.assert_allclose(found.similarity, best, atol=1e-5)
-    assert (found.rows == expected).mean() > 0.99  # near ties may fall either way
+    assert (found.rows == expected).mean() > 0.99  # near-ties may be ordered either way
 
 
 def test_weights_of_three_parts_add_up_to_one_cosine() -> None:
@@ -53,9 +53,9 @@ def test_weights_of_three_parts_add_up_to_one_cosine() -> None:
     rng = np.random.default_rng(1)
     first, second = unit(rng.standard_normal((40, 5))), unit(rng.standard_normal((40, 3)))
     parts = [DensePart(first, 0.25), DensePart(second, 0.5)]
-    found = nearest_neighbors(sparse.csr_matrix(rows), k=4, beside=parts)
-    joined = 0.25 * rows @ rows.T + 0.25 * first @ first.T + 0.5 * second @ second.T
-    np.testing.assert_allclose(found.similarity, brute_force(joined, 4)[1], atol=1e-5)
+    found = nearest_neighbors(sparse.csr_matrix(rows), k=4, dense_parts=parts)
+    hybrid = 0.25 * rows @ rows.T + 0.25 * first @ first.T + 0.5 * second @ second.T
+    np.testing.assert_allclose(found.similarity, brute_force(hybrid, 4)[1], atol=1e-5)
 
 
 def test_dense_rows_give_the_same_graph_as_brute_force() -> None:
@@ -64,38 +64,40 @@ def test_dense_rows_give_the_same_graph_as_brute_force() -> None:
     np.testing.assert_allclose(found.similarity, brute_force(rows @ rows.T, 5)[1], atol=1e-5)
 
 
-def test_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_block_size_does_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     X = sparse.csr_matrix(some_rows(70))
     whole = nearest_neighbors(X, k=6)
     monkeypatch.setattr("snuh.graph.neighbors.BLOCK_BYTES", 4 * 70 * 3)
-    shares: list[float] = []
-    in_blocks = nearest_neighbors(X, k=6, on_progress=shares.append)
+    fractions: list[float] = []
+    in_blocks = nearest_neighbors(X, k=6, on_progress=fractions.append)
     np.testing.assert_array_equal(whole.rows, in_blocks.rows)
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-    assert len(shares) > 10
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+    assert len(fractions) > 10
 
 
-def test_copies_do_not_push_real_neighbors_out() -> None:
+def test_duplicates_do_not_displace_real_neighbors() -> None:
     rows = some_rows(30, density=0.4)
     copies = np.concatenate([rows, np.repeat(rows[:1], 10, axis=0)])
     found = nearest_neighbors(sparse.csr_matrix(copies), k=3)
     np.testing.assert_array_equal(found.rows[0], nearest_neighbors(sparse.csr_matrix(rows), k=3).rows[0])
-    assert found.rows[30:, 0].tolist() == [0, *range(30, 39)]  # each copy knows the one before it
+    assert found.rows[30:, 0].tolist() == [0, *range(30, 39)]  # each duplicate lists the one before it
     assert (found.similarity[30:, 0] == 1).all()
     assert (found.rows[30:, 1:] == -1).all()
     assert not (found.rows == np.arange(40)[:, None]).any()
 
 
-def test_an_empty_document_has_no_neighbors_and_is_nobodys() -> None:
+def test_an_empty_document_neither_has_neighbors_nor_is_one() -> None:
     rows = some_rows(20, density=0.5)
     rows[7] = 0
-    found = nearest_neighbors(sparse.csr_matrix(rows), k=5, beside=[DensePart(unit(np.ones((20, 2))), 0.5)])
+    found = nearest_neighbors(
+        sparse.csr_matrix(rows), k=5, dense_parts=[DensePart(unit(np.ones((20, 2))), 0.5)]
+    )
     assert (found.rows[7] == -1).all()
     assert not (found.rows == 7).any()
 
 
-def test_fewer_documents_than_k_leaves_places_empty() -> None:
+def test_fewer_documents_than_k_leave_slots_empty() -> None:
     found = nearest_neighbors(sparse.csr_matrix(unit(np.ones((3, 2)) + np.eye(3, 2))), k=5)
     assert ((found.rows >= 0).sum(axis=1) == 2).all()
 

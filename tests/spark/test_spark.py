@@ -121,7 +121,7 @@ def test_groups_find_the_neighbours(spark: Any) -> None:
     lsa = fit_lsa(X, dims=16, seed=0)
     similarity = Similarity(lsa.directions, 0.5)
     found = group_neighbors(spark, X, similarity, k=10, seed=0, group_size=600)
-    exact = nearest_neighbors(X, k=10, beside=similarity.beside(X), search="exact")
+    exact = nearest_neighbors(X, k=10, dense_parts=similarity.beside(X), search="exact")
     pairs = [set(zip(*np.nonzero(part.adjacency()), strict=True)) for part in (found, exact)]
     assert len(pairs[0] & pairs[1]) >= 0.95 * len(pairs[1])
     assert (np.diff(found.similarity, axis=1) <= 0).all()

@@ -48,7 +48,7 @@ class ReachScore(FoundScore):
         docs = database.shape[0]
         k = min(docs, BY_SIZE["neighbors"].at(docs))
         beside = [DensePart(lsa.unit_values(database), 0.5)]
-        graph = nearest_neighbors(database, k=k, beside=beside, rng=rng).adjacency()
+        graph = nearest_neighbors(database, k=k, dense_parts=beside, rng=rng).adjacency()
         near = nearest_share(-similarity(unseen, database, lsa), k) / np.float32(k)
         top = top_of(docs)
         wanted = nearest_share(-reached(graph, near, steps=STEPS), min(docs, WIDTH * top))

@@ -1,14 +1,14 @@
-"""The neighbour graph: the k documents most similar to each, found exactly or nearly so."""
+"""The k-nearest-neighbour graph of the documents, by exact or approximate search."""
 
 from snuh.graph.knn import Search, nearest_neighbors
-from snuh.graph.neighbors import DensePart, Kinds, Neighbors, gaussian_affinity, group_equal_rows
+from snuh.graph.neighbors import DensePart, Neighbors, UniqueRows, find_unique_rows, gaussian_affinity
 
 __all__ = [
     "DensePart",
-    "Kinds",
     "Neighbors",
     "Search",
+    "UniqueRows",
+    "find_unique_rows",
     "gaussian_affinity",
-    "group_equal_rows",
     "nearest_neighbors",
 ]

@@ -1,8 +1,8 @@
-"""Random spanning forests of the neighbour graph, and the weighted edges they leave to the objective.
+"""Random spanning forests of the neighbour graph, and the weighted edges that the objective sums over.
 
-The paper's text asks for depth-first spanning trees whose next neighbour is drawn by softmax(cos / alpha);
-its printed Algorithm 2 never leaves the first node of its queue and so makes stars. Both samplers are here:
-`depth_first` and `star`. A graph in several parts gives a forest, one tree a part.
+The text of the paper describes depth-first spanning trees whose next neighbour is drawn with probability
+softmax(cos / alpha); its printed Algorithm 2 never leaves the first node of its queue and so makes stars.
+Both samplers are here, `depth-first` and `star`. A graph with several components gives one tree for each.
 """
 
 from __future__ import annotations
@@ -21,30 +21,8 @@ from scipy import sparse
 from snuh._numba import Kernel, njit
 from snuh.errors import InputError
 
-# A hint for kernels: memory that is needed soon can be on its way while something else is done.
-
-
-def _prefetch(context: Any, array: Any, index: Any) -> Any:  # whatever numba's compiler hands over
-    """In a kernel: let the processor fetch `array[index]` of a contiguous array; changes no value."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        held = context.make_array(signature.args[0])(context, builder, arguments[0])
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        place = builder.bitcast(builder.gep(held.data, [arguments[1]]), byte)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        hint: Any = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        # To read it, keep it in all caches, and it is data.
-        builder.call(hint, [place, *(ir.Constant(number, value) for value in (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
-
-
-prefetch: Kernel = intrinsic(_prefetch)
-
-
-WALKS = 4  # forests drawn by turns: 100,000 documents take half the time, and eight times 12,500 little more
-LINE = 64  # bytes that come from memory together
+BATCH_FORESTS = 4  # forests drawn together: for 100,000 documents this takes half the time of one by one
+CACHE_LINE = 64  # bytes
 
 Sampler = Literal["depth-first", "star"]
 Pairs = npt.NDArray[np.int32]
@@ -52,7 +30,7 @@ Pairs = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class WeightedEdges:
-    """The edges of M forests, each once: w_ij is the share of the forests that contain it."""
+    """The distinct edges of M forests; w_ij is the fraction of the forests that contain edge ij."""
 
     pairs: Pairs  # (edges, 2), first < second
     weight: npt.NDArray[np.float32]  # (edges,)
@@ -60,7 +38,7 @@ class WeightedEdges:
 
 
 class ForestSampler:
-    """Draws spanning forests (for `star`: sets of stars) of one graph, whose matrix is symmetric."""
+    """Draws spanning forests (with `star`: sets of stars) of a graph with a symmetric adjacency matrix."""
 
     def __init__(
         self, adjacency: sparse.csr_matrix, *, alpha: float, sampler: Sampler = "depth-first"
@@ -70,19 +48,20 @@ class ForestSampler:
         if sampler not in ("depth-first", "star"):
             raise InputError(f'sampler must be "depth-first" or "star", got "{sampler}"')
         self._adjacency = adjacency
-        self._chances = None if sampler == "star" else _softmax_chances(adjacency, alpha)
+        self._odds = None if sampler == "star" else _softmax_odds(adjacency, alpha)
 
     def draw(self, rng: np.random.Generator, *, forests: int = 1) -> list[Pairs]:
         """Draw forests; each row of one is (parent, child)."""
         docs = self._adjacency.shape[0]
         indptr, indices = self._adjacency.indptr, self._adjacency.indices
-        if self._chances is None:
-            order = (rng.permutation(docs).astype(np.int32) for _ in range(forests))
-            return [_star_forest(indptr, indices, one) for one in order]
+        if self._odds is None:
+            return [
+                _star_forest(indptr, indices, rng.permutation(docs).astype(np.int32)) for _ in range(forests)
+            ]
         drawn = [(rng.permutation(docs).astype(np.int32), rng.random(docs)) for _ in range(forests)]
         orders, draws = (np.array(part) for part in zip(*drawn, strict=True))
-        edges, found = _depth_first_forests(indptr, indices, self._chances, orders, draws)
-        return [edges[forest, : found[forest]] for forest in range(forests)]
+        edges, sizes = _depth_first_forests(indptr, indices, self._odds, orders, draws)
+        return [edges[forest, : sizes[forest]] for forest in range(forests)]
 
 
 def sample_edges(
@@ -94,56 +73,76 @@ def sample_edges(
     rng: np.random.Generator,
     on_progress: Callable[[float], None] | None = None,
 ) -> WeightedEdges:
-    """Draw `trees` forests and merge them to edges with the weights w_ij of the multi-tree bound."""
+    """Draw `trees` forests and merge them into edges with the weights w_ij of the multi-tree bound."""
     if trees < 1:
         raise InputError(f"trees must be at least 1, got {trees}")
     source = ForestSampler(adjacency, alpha=alpha, sampler=sampler)
     forests: list[Pairs] = []
     while len(forests) < trees:
-        forests += source.draw(rng, forests=min(WALKS, trees - len(forests)))
+        forests += source.draw(rng, forests=min(BATCH_FORESTS, trees - len(forests)))
         if on_progress is not None:
             on_progress(len(forests) / trees)
     return merge_forests(forests, adjacency)
 
 
 def merge_forests(forests: list[Pairs], adjacency: sparse.csr_matrix) -> WeightedEdges:
-    """Count in how many of the forests each undirected edge appears."""
+    """Return the distinct undirected edges, weighted by the fraction of the forests that contain them."""
     docs = adjacency.shape[0]
-    every = np.sort(np.concatenate(forests), axis=1).astype(np.int64)
-    keys, counts = np.unique(every[:, 0] * docs + every[:, 1], return_counts=True)
+    edges = np.sort(np.concatenate(forests), axis=1).astype(np.int64)
+    keys, counts = np.unique(edges[:, 0] * docs + edges[:, 1], return_counts=True)
     pairs = np.stack([keys // docs, keys % docs], axis=1).astype(np.int32)
     similarity = np.asarray(adjacency[pairs[:, 0], pairs[:, 1]], dtype=np.float32).ravel()
     return WeightedEdges(pairs, (counts / len(forests)).astype(np.float32), similarity)
 
 
-def _softmax_chances(adjacency: sparse.csr_matrix, alpha: float) -> npt.NDArray[np.float64]:
-    """exp(cos / alpha) of every edge, scaled in each row by its largest so that nothing overflows."""
+def _softmax_odds(adjacency: sparse.csr_matrix, alpha: float) -> npt.NDArray[np.float64]:
+    """Return exp(cos / alpha) of every edge, divided by the largest of its row to avoid overflow."""
     largest = np.repeat(adjacency.max(axis=1).toarray().ravel(), np.diff(adjacency.indptr))
-    chances: npt.NDArray[np.float64] = np.exp((adjacency.data.astype(np.float64) - largest) / alpha)
-    return np.maximum(chances, np.finfo(np.float64).tiny)
+    odds: npt.NDArray[np.float64] = np.exp((adjacency.data.astype(np.float64) - largest) / alpha)
+    return np.maximum(odds, np.finfo(np.float64).tiny)
+
+
+# numba's compiler passes untyped objects.
+def _prefetch(context: Any, array: Any, index: Any) -> Any:
+    """In a kernel: hint the processor to load `array[index]` of a contiguous array; changes no value."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
+        address = builder.bitcast(builder.gep(struct.data, [arguments[1]]), pointer)
+        signature_type = ir.FunctionType(ir.VoidType(), [pointer, integer, integer, integer])
+        intrinsic_function: Any = builder.module.declare_intrinsic("llvm.prefetch", [pointer], signature_type)
+        # For reading, into all cache levels, as data.
+        builder.call(intrinsic_function, [address, *(ir.Constant(integer, value) for value in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+prefetch: Kernel = intrinsic(_prefetch)
 
 
 @njit()
-def _depth_first_forests(indptr, indices, chances, orders, draws):  # type: ignore[no-untyped-def]
-    """Walk through the graph once for each row of orders, the walks by turns, a node at a time.
+def _depth_first_forests(indptr, indices, odds, orders, draws):  # type: ignore[no-untyped-def]
+    """Search the graph depth first once per row of `orders`, interleaving the searches node by node.
 
-    A walk sees nearly every node once, at a place that nobody can foresee: alone it would wait for memory at
-    each. So it asks for the next node's neighbours before the others have their turn.
+    A search visits the nodes at unpredictable addresses, so on its own it would wait for memory at each one.
+    Here it prefetches the neighbours of its next node while the other searches take a step.
     """
     forests, docs = orders.shape
     taken = np.zeros((forests, docs), dtype=np.uint8)
-    unseen = np.empty((forests, docs), dtype=np.int32)  # neighbours not taken yet: without any, go back up
-    limit = 0
+    unseen = np.empty((forests, docs), dtype=np.int32)  # neighbours not taken yet; at 0 the search backtracks
+    max_degree = 0
     for node in range(docs):
         degree = indptr[node + 1] - indptr[node]
         unseen[:, node] = degree
-        limit = max(limit, degree)
-    open_chances = np.empty(limit, dtype=np.float64)
+        max_degree = max(max_degree, degree)
+    open_odds = np.empty(max_degree, dtype=np.float64)
     edges = np.empty((forests, docs, 2), dtype=np.int32)
-    found = np.zeros(forests, dtype=np.int64)
+    sizes = np.zeros(forests, dtype=np.int64)
     stack = np.empty((forests, docs), dtype=np.int32)
     depth = np.zeros(forests, dtype=np.int64)
-    is_new = np.zeros(forests, dtype=np.int32)  # 1 where the node on top of the stack was just taken
+    is_new = np.zeros(forests, dtype=np.int32)  # 1 if the node on top of the stack was just taken
     roots = np.zeros(forests, dtype=np.int64)
     walking = forests
     while walking > 0:
@@ -163,37 +162,37 @@ def _depth_first_forests(indptr, indices, chances, orders, draws):  # type: igno
             node = stack[f, depth[f] - 1]
             first, degree = indptr[node], indptr[node + 1] - indptr[node]
             total, chosen = 0.0, 0
-            # No branches in here: whether a neighbour is taken is anyone's guess.
+            # No branches here: whether a neighbour is taken is unpredictable.
             for k in range(degree):
                 neighbor = indices[first + k]
-                chance = chances[first + k]
+                value = odds[first + k]
                 is_taken = taken[f, neighbor]
                 unseen[f, neighbor] -= is_new[f]
-                chance = 0.0 if is_taken else chance
-                open_chances[k] = chance
-                total += chance
+                value = 0.0 if is_taken else value
+                open_odds[k] = value
+                total += value
                 chosen = chosen if is_taken else k
             is_new[f] = 0
             if total == 0.0:
                 depth[f] -= 1
                 continue
-            left = draws[f, found[f]] * total
+            left = draws[f, sizes[f]] * total
             for k in range(degree):
-                left -= open_chances[k]
+                left -= open_odds[k]
                 if left < 0.0:
                     chosen = k
                     break
             child = indices[first + chosen]
-            for p in range(indptr[child], indptr[child + 1], LINE // 8):
-                prefetch(chances, p)
+            for p in range(indptr[child], indptr[child + 1], CACHE_LINE // 8):
+                prefetch(odds, p)
                 prefetch(indices, p)
             taken[f, child] = is_new[f] = 1
-            edges[f, found[f], 0] = node
-            edges[f, found[f], 1] = child
-            found[f] += 1
+            edges[f, sizes[f], 0] = node
+            edges[f, sizes[f], 1] = child
+            sizes[f] += 1
             stack[f, depth[f]] = child
             depth[f] += 1
-    return edges, found
+    return edges, sizes
 
 
 @njit()
@@ -201,7 +200,7 @@ def _star_forest(indptr, indices, order):  # type: ignore[no-untyped-def]
     docs = order.shape[0]
     visited = np.zeros(docs, dtype=np.bool_)
     edges = np.empty((docs, 2), dtype=np.int32)
-    found = 0
+    size = 0
     for root in order:
         if visited[root]:
             continue
@@ -210,7 +209,7 @@ def _star_forest(indptr, indices, order):  # type: ignore[no-untyped-def]
             leaf = indices[p]
             if not visited[leaf]:
                 visited[leaf] = True
-                edges[found, 0] = root
-                edges[found, 1] = leaf
-                found += 1
-    return edges[:found]
+                edges[size, 0] = root
+                edges[size, 1] = leaf
+                size += 1
+    return edges[:size]

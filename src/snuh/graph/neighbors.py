@@ -1,4 +1,8 @@
-"""What a search for neighbours takes and gives."""
+"""Neighbour lists, the hybrid similarity of sparse and dense rows, and the exact search.
+
+The similarity of two documents is the weighted mean of the cosines of their parts: sparse unit rows (TF-IDF)
+and any number of dense unit rows (LSA, learnt means).
+"""
 
 from __future__ import annotations
 
@@ -14,25 +18,36 @@ from snuh._numba import njit
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int32]
+Indices = npt.NDArray[np.int64]
+OnProgress = Callable[[float], None]
+
+MIN_DENSE_FRACTION = 0.25  # of non-zeros, above which one dense product is faster than a sparse one
+BLOCK_BYTES = 64 * 2**20  # of similarities in one block of the exact search
+CALL_ROWS = 20_000  # rows per kernel call, which cannot be interrupted
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """For each document its nearest others, best first; -1 fills rows that have fewer than k."""
+    """The nearest other documents of each document, best first; -1 pads rows with fewer than k."""
 
     rows: Integers  # (docs, k)
     similarity: Floats  # (docs, k)
-    recall: float | None = None  # share of the exact neighbours, measured on a sample; None: all, by design
+    recall: float | None = None  # fraction of the exact neighbours, on a sample; None for an exact search
+
+    @classmethod
+    def empty(cls, docs: int, k: int) -> Neighbors:
+        """Return lists without any neighbours, for a search to fill."""
+        return cls(np.full((docs, k), -1, dtype=np.int32), np.zeros((docs, k), dtype=np.float32))
 
     @property
-    def facts(self) -> dict[str, object]:
-        """How the neighbours were searched for, and for an approximate search its recall; ready for JSON."""
+    def summary(self) -> dict[str, object]:
+        """The kind of search and, for an approximate one, its recall; ready for JSON."""
         if self.recall is None:
             return {"search": "exact"}
         return {"search": "approximate", "recall": round(self.recall, 4)}
 
     def adjacency(self) -> sparse.csr_matrix:
-        """The symmetric graph: an edge where either document lists the other, its value their similarity."""
+        """Return the symmetric graph: an edge where either document lists the other."""
         docs, k = self.rows.shape
         present = self.rows.ravel() >= 0
         heads = np.repeat(np.arange(docs, dtype=np.int32), k)[present]
@@ -42,14 +57,6 @@ class Neighbors:
         return directed.maximum(directed.T).tocsr()
 
 
-@dataclass(frozen=True)
-class DensePart:
-    """Dense unit rows beside the sparse ones, and what they weigh in the similarity."""
-
-    rows: Floats  # (docs, dims)
-    weight: float
-
-
 def gaussian_affinity(similarity: Floats, *, sigma: float) -> Floats:
     """Eq. (5) for unit rows: exp(-|x_i - x_j|^2 / sigma), where |x_i - x_j|^2 = 2 - 2 cos."""
     squared = np.maximum(2.0 - 2.0 * similarity, 0.0)
@@ -57,71 +64,25 @@ def gaussian_affinity(similarity: Floats, *, sigma: float) -> Floats:
     return affinity
 
 
-# Documents by sparse rows and dense rows at once.
-#
-# The similarity of two documents is the cosine of their joined features: sparse unit rows (TF-IDF),
-# optionally
-# with dense unit rows beside them (LSA, learnt means), each part with a weight. It is then the weighted mean
-# of
-# the parts' cosines.
-
-DENSE_FROM = 0.25  # share of non-zeros above which one dense product beats many sparse ones
-
-Places = npt.NDArray[np.int64] | slice
-
-
 @dataclass(frozen=True)
-class JoinedRows:
-    """Rows whose similarity is `share` times the product of the sparse ones plus that of the dense ones."""
+class UniqueRows:
+    """The first occurrence of each distinct row, and for every row the previous one equal to it."""
 
-    X: sparse.csr_matrix
-    share: np.float32
-    dense: Floats  # (docs, dims), times the roots of their weights; no columns where there are none
-    filled: npt.NDArray[np.bool_]  # (docs,); the others have no neighbours
-
-    def __len__(self) -> int:
-        return len(self.filled)
-
-    def take(self, places: Places) -> JoinedRows:
-        """Return some of the rows, in the order given."""
-        dense = np.ascontiguousarray(self.dense[places])
-        return JoinedRows(self.X[places], self.share, dense, self.filled[places])
-
-
-def join(X: sparse.csr_matrix, beside: Sequence[DensePart]) -> JoinedRows:
-    """Join sparse rows with those beside them; sparse rows that are mostly filled become dense ones."""
-    share = 1.0 - sum(part.weight for part in beside)
-    parts = [part.rows * np.float32(np.sqrt(part.weight)) for part in beside]
-    filled = np.diff(X.indptr) > 0
-    if X.nnz > DENSE_FROM * X.shape[0] * X.shape[1]:
-        parts.append(X.toarray() * np.float32(np.sqrt(share)))
-        X = sparse.csr_matrix(X.shape, dtype=np.float32)
-    dense = np.concatenate(parts, axis=1) if parts else np.zeros((X.shape[0], 0))
-    return JoinedRows(X, np.float32(share), dense.astype(np.float32, copy=False), filled)
-
-
-# Documents whose rows are equal.
-
-
-@dataclass(frozen=True)
-class Kinds:
-    """Which rows are equal: the first row of each kind, and for every row the one before it of its kind."""
-
-    first: npt.NDArray[np.int64]  # (kinds,) in ascending order
-    previous: npt.NDArray[np.int64]  # (rows,), -1 for the first of a kind
+    first: Indices  # (distinct rows,), ascending
+    previous: Indices  # (rows,), -1 for a first occurrence
 
     @property
-    def kind(self) -> npt.NDArray[np.int64]:
-        """The kind of every row (rows,)."""
-        kind = np.empty(len(self.previous), dtype=np.int64)
-        kind[self.first] = np.arange(len(self.first))
+    def inverse(self) -> Indices:
+        """The index into `first` for every row (rows,), as of `numpy.unique`."""
+        inverse = np.empty(len(self.previous), dtype=np.int64)
+        inverse[self.first] = np.arange(len(self.first))
         for row in np.flatnonzero(self.previous >= 0):
-            kind[row] = kind[self.previous[row]]
-        return kind
+            inverse[row] = inverse[self.previous[row]]
+        return inverse
 
 
-def group_equal_rows(X: sparse.csr_matrix) -> Kinds:
-    """Find the rows that are equal to six decimals, so that rounding does not tell copies apart."""
+def find_unique_rows(X: sparse.csr_matrix) -> UniqueRows:
+    """Find the distinct rows; rows that are equal to six decimals count as duplicates."""
     rounded = np.rint(X.data * 1e6).astype(np.int32)
     last: dict[bytes, int] = {}
     previous = np.full(X.shape[0], -1, dtype=np.int64)
@@ -130,141 +91,158 @@ def group_equal_rows(X: sparse.csr_matrix) -> Kinds:
         key = X.indices[part].tobytes() + rounded[part].tobytes()
         previous[row] = last.get(key, -1)
         last[key] = row
-    return Kinds(np.flatnonzero(previous < 0), previous)
+    return UniqueRows(np.flatnonzero(previous < 0), previous)
 
 
-# What the kernels of the approximate search share: lists of the best, the similarity of two documents.
+@dataclass(frozen=True)
+class DensePart:
+    """Dense unit rows of the documents and their weight in the similarity."""
 
-SPAN = 20_000  # rows of one call, which Ctrl-C waits for
-
-
-def spans(docs: int) -> Iterator[tuple[int, int]]:
-    """Return the first row of each call of a kernel, and the one after its last."""
-    return ((first, min(first + SPAN, docs)) for first in range(0, docs, SPAN))
+    rows: Floats  # (docs, dims)
+    weight: float
 
 
-# numba has no type stubs, and the kernels' types are those of their arguments.
-@njit()
-def insert(rows, similarity, row, value):  # type: ignore[no-untyped-def]
-    """Put a row into a list ordered by (falling similarity, row), if it is good enough.
+@dataclass(frozen=True)
+class HybridRows:
+    """Rows with similarity `sparse_weight * (sparse product) + (dense product)`."""
 
-    Empty places have similarity 0 and row -1, so only what is above 0 is good enough.
-    """
-    place = len(rows)
-    while place > 0 and (
-        similarity[place - 1] < value or (similarity[place - 1] == value and rows[place - 1] > row)
-    ):
-        place -= 1
-        if place + 1 < len(rows):
-            rows[place + 1] = rows[place]
-            similarity[place + 1] = similarity[place]
-    if place < len(rows):
-        rows[place] = row
-        similarity[place] = value
+    X: sparse.csr_matrix
+    sparse_weight: np.float32
+    dense: Floats  # (docs, dims), multiplied by the square roots of their weights; dims may be 0
+    nonempty: npt.NDArray[np.bool_]  # (docs,); the others have no neighbours
+
+    def __len__(self) -> int:
+        return len(self.nonempty)
+
+    def take(self, rows: Indices) -> HybridRows:
+        """Return some of the rows, in the order given."""
+        dense = np.ascontiguousarray(self.dense[rows])
+        return HybridRows(self.X[rows], self.sparse_weight, dense, self.nonempty[rows])
 
 
-@njit(fastmath=True)
-def similarity_to(line, own, other, indptr, indices, data, dense, share):  # type: ignore[no-untyped-def]
-    """Return the similarity of a document, as its terms' weights (terms,) and dense row, to another."""
-    terms = np.float32(0)
-    for p in range(indptr[other], indptr[other + 1]):
-        terms += line[indices[p]] * data[p]
-    product = np.float32(0)
-    for d in range(len(own)):
-        product += own[d] * dense[other, d]
-    return share * terms + product
+def combine(X: sparse.csr_matrix, dense_parts: Sequence[DensePart]) -> HybridRows:
+    """Combine sparse and dense rows; sparse rows with many non-zeros are converted to dense ones."""
+    sparse_weight = 1.0 - sum(part.weight for part in dense_parts)
+    parts = [part.rows * np.float32(np.sqrt(part.weight)) for part in dense_parts]
+    nonempty = np.diff(X.indptr) > 0
+    if X.nnz > MIN_DENSE_FRACTION * X.shape[0] * X.shape[1]:
+        parts.append(X.toarray() * np.float32(np.sqrt(sparse_weight)))
+        X = sparse.csr_matrix(X.shape, dtype=np.float32)
+    dense = np.concatenate(parts, axis=1) if parts else np.zeros((X.shape[0], 0))
+    return HybridRows(X, np.float32(sparse_weight), dense.astype(np.float32, copy=False), nonempty)
 
 
-# The exact search: every document is compared with every other, a block of rows at a time.
-#
-# One block of rows needs `block_rows * n` floats; no n x n array is ever made, and no dense n x terms array
-# of
-# sparse rows (rows that are mostly filled are multiplied as what they are).
-
-BLOCK_BYTES = 64 * 2**20
-
-
-def search_all(
-    rows: JoinedRows,
-    *,
-    k: int,
-    places: npt.NDArray[np.int64] | None = None,
-    on_progress: Callable[[float], None] | None = None,
+def exact_search(
+    rows: HybridRows, *, k: int, subset: Indices | None = None, on_progress: OnProgress | None = None
 ) -> Neighbors:
-    """Find the k most similar other rows of each row, or only of some places; ties go to the lower row."""
-    if places is None:
-        places = np.arange(len(rows))
-    found = np.full((len(places), k), -1, dtype=np.int32)
-    similarity = np.zeros((len(places), k), dtype=np.float32)
+    """Find the k most similar other rows of each row, or of a subset; ties go to the lower row.
+
+    Similarities are computed for a block of rows at a time, so memory does not grow with the square of the
+    documents.
+    """
+    if subset is None:
+        subset = np.arange(len(rows))
+    neighbors = Neighbors.empty(len(subset), k)
     columns = Columns(rows)
     height = max(1, BLOCK_BYTES // (4 * len(rows)))
-    for start in range(0, len(places), height):
-        block = slice(start, min(start + height, len(places)))
-        part = columns.nearest(rows.take(places[block]), own=places[block], k=k)
-        found[block], similarity[block] = part.rows, part.similarity
+    for start in range(0, len(subset), height):
+        block = slice(start, min(start + height, len(subset)))
+        part = columns.nearest(rows.take(subset[block]), exclude=subset[block], k=k)
+        neighbors.rows[block], neighbors.similarity[block] = part.rows, part.similarity
         if on_progress is not None:
-            on_progress(block.stop / len(places))
-    return Neighbors(found, similarity)
+            on_progress(block.stop / len(subset))
+    return neighbors
 
 
 class Columns:
-    """Rows that others are compared with, all of them each time."""
+    """Rows that blocks of other rows are compared with exhaustively."""
 
-    def __init__(self, rows: JoinedRows) -> None:
+    def __init__(self, rows: HybridRows) -> None:
         self._rows = rows
         self._postings = rows.X.tocsc()
-        self._room = np.empty(0, dtype=np.float32)
+        self._buffer = np.empty(0, dtype=np.float32)
 
-    def nearest(self, block: JoinedRows, *, own: npt.NDArray[np.int64], k: int) -> Neighbors:
-        """Find the k most similar columns of each row of a block, itself left out: it is the column `own`."""
+    def nearest(self, block: HybridRows, *, exclude: Indices, k: int) -> Neighbors:
+        """Find the k most similar columns of each row of a block, except the column `exclude` of the row."""
         scores = self._scores(block)
-        found = np.full((len(block), k), -1, dtype=np.int32)
-        similarity = np.zeros((len(block), k), dtype=np.float32)
-        _select_best(scores, own, block.filled, self._rows.filled, found, similarity)
-        return Neighbors(found, similarity)
+        neighbors = Neighbors.empty(len(block), k)
+        _select_best(
+            scores, exclude, block.nonempty, self._rows.nonempty, neighbors.rows, neighbors.similarity
+        )
+        return neighbors
 
-    def _scores(self, block: JoinedRows) -> Floats:
+    def _scores(self, block: HybridRows) -> Floats:
         size = len(block) * len(self._rows)
-        if len(self._room) < size:  # used again for the next block
-            self._room = np.empty(size, dtype=np.float32)
-        scores = self._room[:size].reshape(len(block), len(self._rows))
+        if len(self._buffer) < size:  # reused for the next block
+            self._buffer = np.empty(size, dtype=np.float32)
+        scores = self._buffer[:size].reshape(len(block), len(self._rows))
         np.matmul(block.dense, self._rows.dense.T, out=scores)
         of_rows = (block.X.indptr, block.X.indices, block.X.data)
         of_columns = (self._postings.indptr, self._postings.indices, self._postings.data)
-        _add_sparse_products(scores, block.share, *of_rows, *of_columns)
+        _add_sparse_products(scores, block.sparse_weight, *of_rows, *of_columns)
         return scores
+
+
+def row_ranges(docs: int) -> Iterator[tuple[int, int]]:
+    """Return the (start, stop) rows of each call of a kernel; Ctrl-C takes effect between calls."""
+    return ((first, min(first + CALL_ROWS, docs)) for first in range(0, docs, CALL_ROWS))
+
+
+# Kernels are untyped: numba has no type stubs and infers their types from the arguments.
+@njit()
+def insert(rows, similarity, row, value):  # type: ignore[no-untyped-def]
+    """Insert a row into a list ordered by (descending similarity, row), dropping the last if it is full.
+
+    Free slots have similarity 0 and row -1, so only positive similarities are inserted.
+    """
+    slot = len(rows)
+    while slot > 0 and (
+        similarity[slot - 1] < value or (similarity[slot - 1] == value and rows[slot - 1] > row)
+    ):
+        slot -= 1
+        if slot + 1 < len(rows):
+            rows[slot + 1] = rows[slot]
+            similarity[slot + 1] = similarity[slot]
+    if slot < len(rows):
+        rows[slot] = row
+        similarity[slot] = value
+
+
+@njit(fastmath=True)
+def similarity_to(weights, own, other, indptr, indices, data, dense, sparse_weight):  # type: ignore[no-untyped-def]
+    """Return the similarity of a document, given its term weights (terms,) and dense row, to another."""
+    terms = np.float32(0)
+    for p in range(indptr[other], indptr[other + 1]):
+        terms += weights[indices[p]] * data[p]
+    product = np.float32(0)
+    for d in range(len(own)):
+        product += own[d] * dense[other, d]
+    return sparse_weight * terms + product
 
 
 @njit(parallel=True)
 def _add_sparse_products(  # type: ignore[no-untyped-def]
-    scores, share, indptr, indices, data, post_indptr, post_rows, post_data
+    scores, sparse_weight, indptr, indices, data, post_indptr, post_rows, post_data
 ):
     for r in prange(scores.shape[0]):
-        line = scores[r]
+        row_scores = scores[r]
         for p in range(indptr[r], indptr[r + 1]):
-            weight = share * data[p]
+            weight = sparse_weight * data[p]
             term = indices[p]
             for q in range(post_indptr[term], post_indptr[term + 1]):
-                line[post_rows[q]] += weight * post_data[q]
+                row_scores[post_rows[q]] += weight * post_data[q]
 
 
 @njit(parallel=True)
-def _select_best(scores, own, row_filled, column_filled, rows, similarity):  # type: ignore[no-untyped-def]
+def _select_best(scores, exclude, row_nonempty, column_nonempty, rows, similarity):  # type: ignore[no-untyped-def]
     k = rows.shape[1]
     for r in prange(scores.shape[0]):
-        if not row_filled[r]:
+        if not row_nonempty[r]:
             continue
-        line = scores[r]
-        line[own[r]] = 0.0
-        bar = np.float32(0.0)
-        for other in range(line.shape[0]):
-            value = line[other]
-            if value > bar and column_filled[other]:
-                place = k - 1
-                while place > 0 and similarity[r, place - 1] < value:
-                    similarity[r, place] = similarity[r, place - 1]
-                    rows[r, place] = rows[r, place - 1]
-                    place -= 1
-                similarity[r, place] = value
-                rows[r, place] = other
-                bar = similarity[r, k - 1]
+        row_scores = scores[r]
+        row_scores[exclude[r]] = 0.0
+        lowest = np.float32(0.0)
+        for other in range(row_scores.shape[0]):
+            if row_scores[other] > lowest and column_nonempty[other]:
+                insert(rows[r], similarity[r], other, row_scores[other])
+                lowest = similarity[r, k - 1]

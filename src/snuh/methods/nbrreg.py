@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
-from snuh.graph import Search, group_equal_rows, nearest_neighbors
+from snuh.graph import Search, find_unique_rows, nearest_neighbors
 from snuh.progress import stage_callback
 from snuh.training.estimator import Limit, check_neighbors
 from snuh.training.gradient import Start
@@ -94,11 +94,11 @@ class NbrRegObjective(NetworkObjective[NbrReg]):
 
 def _neighbor_matrix(start: Start, *, k: int, search: Search) -> sparse.csr_matrix:
     """Return a 1 for each neighbour (documents, documents); copies have the neighbours of the first."""
-    X, kinds = start.data.X, group_equal_rows(start.data.X)
+    X, unique = start.data.X, find_unique_rows(start.data.X)
     report = stage_callback(start.on_progress, "graph")
     nearest = nearest_neighbors(X, k=k, search=search, rng=start.rng, on_progress=report)
-    start.data.graphs.append(nearest.facts)
-    found = nearest.rows[kinds.first[kinds.kind]]
+    start.data.graphs.append(nearest.summary)
+    found = nearest.rows[unique.first[unique.inverse]]
     is_there = found.ravel() >= 0
     heads = np.repeat(np.arange(len(found)), k)[is_there]
     ones = np.ones(len(heads), dtype=np.float32)

@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 from snuh.encoder import Encoder, Layer
-from snuh.graph import group_equal_rows
+from snuh.graph import find_unique_rows
 from snuh.progress import OnProgress, stage_callback
 from snuh.training.estimator import HashingEstimator, Limit, TrainingData, check_neighbors
 from snuh.training.result import TrainingResult
@@ -59,7 +59,7 @@ class STH(HashingEstimator):
             rng=np.random.default_rng([int(self.seed), 1]),  # the held-out part is drawn from seed alone
             on_progress=stage_callback(on_progress, "graph"),
         )
-        first = group_equal_rows(data.X).first
+        first = find_unique_rows(data.X).first
         classifiers = Ridge(alpha=self.penalty, solver="sparse_cg", tol=1e-3)
         classifiers.fit(data.X[first], np.where(taught[first], 1.0, -1.0))
         layer = Layer(classifiers.coef_.T, classifiers.intercept_)

@@ -16,7 +16,7 @@ import numpy as np
 from snuh.errors import check_arguments
 from snuh.features import TfidfFeatures
 from snuh.graph import Neighbors, nearest_neighbors
-from snuh.graph.approximate import WANTED
+from snuh.graph.approximate import TARGET_RECALL
 from snuh.hasher import training_versions
 from snuh.methods import DEFAULT, info, make
 from snuh.model import Model
@@ -131,13 +131,13 @@ def _find_neighbors(
     beside = estimator.graph_parts(data.X, data.lsa)
     is_small = estimator.graph == "auto" and data.X.shape[0] < GROUPS_FROM
     if is_small or estimator.graph == "exact":
-        found = nearest_neighbors(data.X, k=k, beside=beside, search="exact", on_progress=report)
+        found = nearest_neighbors(data.X, k=k, dense_parts=beside, search="exact", on_progress=report)
     else:
         similarity = Similarity(data.lsa.directions, sum(part.weight for part in beside))
         found = group_neighbors(
             spark, data.X, similarity, k=k, seed=int(estimator.seed), shipment=shipment, report=report
         )
-        if found.recall is not None and found.recall < WANTED:
+        if found.recall is not None and found.recall < TARGET_RECALL:
             logger.warning("only %.1f%% of the exact neighbours were found", 100 * found.recall)
-    data.graphs.append(found.facts)
+    data.graphs.append(found.summary)
     return found

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from snuh.errors import InputError
-from snuh.graph import DensePart, Neighbors, group_equal_rows, nearest_neighbors
-from snuh.graph.approximate import Sample
-from snuh.graph.neighbors import join
+from snuh.graph import DensePart, Neighbors, find_unique_rows, nearest_neighbors
+from snuh.graph.approximate import RecallSample
+from snuh.graph.neighbors import combine
 from snuh.spark.shipping import Shipment, send_arrays
 from snuh.spark.watching import Report, watched
 from snuh.training.spectral import LSA
@@ -105,10 +105,10 @@ def group_neighbors(
 
 def _measure_recall(X: sparse.csr_matrix, found: Neighbors, similarity: Similarity, *, seed: int) -> float:
     """Return the share of the exact neighbours that were found, on a sample of the distinct documents."""
-    first = group_equal_rows(X).first
+    first = find_unique_rows(X).first
     distinct = X[first]
-    rows, k = join(distinct, similarity.beside(distinct)), found.rows.shape[1]
-    sample = Sample(rows, k=k, rng=np.random.default_rng(seed))
+    rows, k = combine(distinct, similarity.beside(distinct)), found.rows.shape[1]
+    sample = RecallSample(rows, k=k, rng=np.random.default_rng(seed))
     return sample.recall(Neighbors(found.rows[first], found.similarity[first]))
 
 
@@ -156,7 +156,7 @@ def search_group(table: pa.Table, *, shipment: Shipment, weight: float, k: int) 
     similarity = Similarity(shipment.array("directions"), weight)
     members = np.sort(table["row"].to_numpy())
     X = shipment.rows("x", columns=len(similarity.directions))[members]
-    found = nearest_neighbors(X, k=k, beside=similarity.beside(X), search="exact")
+    found = nearest_neighbors(X, k=k, dense_parts=similarity.beside(X), search="exact")
     present = found.rows >= 0
     return _found_table(members, present.sum(axis=1), members[found.rows[present]], found.similarity[present])
 

@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from snuh.graph import group_equal_rows
+from snuh.graph import find_unique_rows
 
 
 def draw_bits(probability: Tensor, generator: torch.Generator) -> Tensor:
@@ -50,7 +50,7 @@ Floats = npt.NDArray[np.float32]
 
 def distinct_rows(X: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return each row once: many copies of one document are not the middle of a corpus."""
-    first = group_equal_rows(X).first
+    first = find_unique_rows(X).first
     return X if len(first) == X.shape[0] else X[first]
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import orthogonal_procrustes
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from snuh.graph import group_equal_rows, nearest_neighbors
+from snuh.graph import find_unique_rows, nearest_neighbors
 
 Floats = npt.NDArray[np.float32]
 
@@ -125,13 +125,13 @@ def spectral_bits(
     Copies count once and share their bits. Where there are too few documents for so many vectors, random
     mixtures of those there are make the other bits.
     """
-    kinds = group_equal_rows(X)
-    graph = nearest_neighbors(X[kinds.first], k=neighbors, on_progress=on_progress).adjacency()
+    unique = find_unique_rows(X)
+    graph = nearest_neighbors(X[unique.first], k=neighbors, on_progress=on_progress).adjacency()
     vectors = spectral_vectors(graph, dims=bits, rng=rng)
     mixtures = rng.standard_normal((vectors.shape[1], bits - vectors.shape[1]))
     vectors = np.hstack([vectors, vectors @ mixtures])
     distinct: npt.NDArray[np.bool_] = vectors > np.median(vectors, axis=0)
-    return distinct[kinds.kind]
+    return distinct[unique.inverse]
 
 
 def spectral_vectors(adjacency: sparse.csr_matrix, *, dims: int, rng: np.random.Generator) -> Reals:

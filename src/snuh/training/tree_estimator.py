@@ -149,12 +149,12 @@ class TreeHasher(GradientHasher):
         found = nearest_neighbors(
             X,
             k=self.by_size("neighbors", X.shape[0]),
-            beside=beside,
+            dense_parts=beside,
             search=self.graph,
             rng=start.rng,
             on_progress=report,
         )
-        start.data.graphs.append(found.facts)
+        start.data.graphs.append(found.summary)
         return self.draw_edges(found, rng=start.rng, on_progress=start.on_progress)
 
     def draw_edges(

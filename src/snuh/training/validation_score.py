@@ -18,7 +18,7 @@ from scipy import sparse
 from snuh.codes import count_distances, hamming_blocks
 from snuh.encoder import Encoder
 from snuh.features.weighting import unit_rows
-from snuh.graph import group_equal_rows
+from snuh.graph import find_unique_rows
 from snuh.metrics import DistanceCounts, code_health, expected_precision
 from snuh.training.result import Score
 from snuh.training.spectral import LSA
@@ -42,7 +42,7 @@ class FoundScore:
         self._database, self._queries, self._wanted, self._top = database, queries, wanted, top
         # Copies must share a code, so life is judged by what differs.
         filled = database[np.diff(database.indptr) > 0]
-        self._distinct = filled[group_equal_rows(filled).first]
+        self._distinct = filled[find_unique_rows(filled).first]
 
     def __call__(self, encoder: Encoder) -> Score:
         """Encode the sample and return its score."""
