@@ -18,7 +18,7 @@ TOPIC_OF = {word: topic for topic in range(4) for word in topic_words(topic)}
 
 
 @pytest.mark.parametrize("has_decoder", [True, False])
-def test_words_of_a_topic_lead_the_bits_that_its_documents_have(
+def test_words_of_a_topic_describe_the_bits_of_its_documents(
     planted: Model, records: list[dict[str, Any]], has_decoder: bool
 ) -> None:
     model = planted if has_decoder else replace(planted, decoder=None)
@@ -35,7 +35,7 @@ def test_words_of_a_topic_lead_the_bits_that_its_documents_have(
                     right += 1
                 else:
                     wrong += 1
-    assert right / (right + wrong) > (0.95 if has_decoder else 0.9)  # chance is below a half
+    assert right / (right + wrong) > (0.95 if has_decoder else 0.9)  # below one half at random
 
 
 def test_the_words_of_a_theme_are_of_one_topic(planted: Model) -> None:
@@ -47,17 +47,19 @@ def test_the_words_of_a_theme_are_of_one_topic(planted: Model) -> None:
     assert np.mean(pure) > 0.95
 
 
-def test_the_balance_is_the_share_of_ones_in_training(planted: Model, records: list[dict[str, Any]]) -> None:
+def test_the_balance_is_the_fraction_of_ones_in_training(
+    planted: Model, records: list[dict[str, Any]]
+) -> None:
     bits = unpack(planted.encode([record["text"] for record in records]))
     np.testing.assert_allclose(
         [meaning.balance for meaning in bit_meanings(planted)], bits.mean(axis=0), atol=0.0006
-    )  # three digits are kept
+    )  # stored with three digits
     older = replace(planted, training={})
     assert {meaning.balance for meaning in bit_meanings(older)} == {None}
 
 
 @pytest.mark.parametrize("words", [1, 3, 10, 60])
-def test_no_more_words_are_given_than_asked_for(planted: Model, words: int) -> None:
+def test_no_more_words_are_returned_than_requested(planted: Model, words: int) -> None:
     for meaning in bit_meanings(planted, words=words):
         for themes in (meaning.on, meaning.off):
             listed = [word for theme in themes for word in theme]
@@ -66,9 +68,9 @@ def test_no_more_words_are_given_than_asked_for(planted: Model, words: int) -> N
 
 
 def two_words(weights: list[float], embedding: list[float] | None) -> Model:
-    """A model of 8 equal bits over "rare" (1 of 100 documents) and "usual" (50 of 100)."""
+    """A model of 8 equal bits over "rare" (1 of 100 documents) and "common" (50 of 100)."""
     features = TfidfFeatures(min_df=1, max_df=1.0)
-    features.fit(["rare", *["usual"] * 50, *[""] * 49])
+    features.fit(["rare", *["common"] * 50, *[""] * 49])
     weight = np.repeat(np.array(weights)[:, None], 8, axis=1)
     decoder = None if embedding is None else np.repeat(np.array(embedding)[:, None], 8, axis=1)
     return Model(
@@ -76,24 +78,24 @@ def two_words(weights: list[float], embedding: list[float] | None) -> Model:
     )
 
 
-def test_a_rare_word_does_not_lead_with_a_somewhat_larger_weight() -> None:
-    assert bit_meanings(two_words([1.3, 1.0], None), words=1)[0].on == (("usual",),)
+def test_a_rare_word_does_not_rank_first_with_a_slightly_larger_weight() -> None:
+    assert bit_meanings(two_words([1.3, 1.0], None), words=1)[0].on == (("common",),)
     assert bit_meanings(two_words([9.0, 1.0], None), words=1)[0].on == (("rare",),)
 
 
 def test_a_word_on_which_encoder_and_decoder_disagree_is_left_out() -> None:
-    found = bit_meanings(two_words([1.0, -1.0], [-2.0, 2.0]))[0]
-    assert (found.on, found.off) == ((), ())
-    found = bit_meanings(two_words([1.0, -1.0], [2.0, -2.0]))[0]
-    assert (found.on, found.off) == ((("rare",),), (("usual",),))
+    meaning = bit_meanings(two_words([1.0, -1.0], [-2.0, 2.0]))[0]
+    assert (meaning.on, meaning.off) == ((), ())
+    meaning = bit_meanings(two_words([1.0, -1.0], [2.0, -2.0]))[0]
+    assert (meaning.on, meaning.off) == ((("rare",),), (("common",),))
 
 
-def test_weights_of_zero_mean_nothing_and_are_no_error() -> None:
-    found = bit_meanings(two_words([0.0, 0.0], [0.0, 0.0]))[0]
-    assert (found.on, found.off) == ((), ())
+def test_zero_weights_give_no_words() -> None:
+    meaning = bit_meanings(two_words([0.0, 0.0], [0.0, 0.0]))[0]
+    assert (meaning.on, meaning.off) == ((), ())
 
 
-def test_what_cannot_be_told_in_words_is_refused(planted: Model) -> None:
+def test_zero_words_are_refused(planted: Model) -> None:
     with pytest.raises(InputError, match="words must be at least 1, got 0"):
         bit_meanings(planted, words=0)
     with pytest.raises(InputError, match="trained on a matrix of features"):

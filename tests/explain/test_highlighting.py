@@ -9,25 +9,25 @@ from hypothesis import strategies as st
 from snuh.errors import InputError
 from snuh.explain import WordContribution, marked
 
-SHARES = {"alpha": 4.0, "beta": 2.0, "gamma": 1.0, "delta": -2.0, "epsilon": 0.5}
-LINES = st.lists(st.sampled_from([*SHARES, "of", "the", "\n", "  "]), max_size=40).map(" ".join)
+CONTRIBUTIONS = {"alpha": 4.0, "beta": 2.0, "gamma": 1.0, "delta": -2.0, "epsilon": 0.5}
+LINES = st.lists(st.sampled_from([*CONTRIBUTIONS, "of", "the", "\n", "  "]), max_size=40).map(" ".join)
 
 
-def shares_in(text: str) -> list[WordContribution]:
-    found = [
-        WordContribution(word, share, 0.0, tuple(match.span() for match in re.finditer(rf"\b{word}\b", text)))
-        for word, share in SHARES.items()
+def contributions_in(text: str) -> list[WordContribution]:
+    words = [
+        WordContribution(word, value, 0.0, tuple(match.span() for match in re.finditer(rf"\b{word}\b", text)))
+        for word, value in CONTRIBUTIONS.items()
     ]
-    return [share for share in found if share.spans]
+    return [word for word in words if word.spans]
 
 
 def weight_of(words: set[str]) -> float:
-    return sum(max(0.0, SHARES.get(word, 0.0)) for word in words)
+    return sum(max(0.0, CONTRIBUTIONS.get(word, 0.0)) for word in words)
 
 
 @given(text=LINES, width=st.integers(1, 120))
-def test_the_line_is_a_stretch_of_the_text(text: str, width: int) -> None:
-    line = "".join(fragment.text for fragment in marked(text, shares_in(text), width=width))
+def test_the_excerpt_is_part_of_the_text(text: str, width: int) -> None:
+    line = "".join(fragment.text for fragment in marked(text, contributions_in(text), width=width))
     whole = " ".join(text.split())
     inner = line.removeprefix("…").removesuffix("…")
     assert inner in whole
@@ -36,8 +36,10 @@ def test_the_line_is_a_stretch_of_the_text(text: str, width: int) -> None:
 
 
 @given(text=LINES, width=st.integers(1, 120))
-def test_no_other_stretch_has_stronger_words(text: str, width: int) -> None:
-    shown = {fragment.text for fragment in marked(text, shares_in(text), width=width) if fragment.weight}
+def test_no_other_excerpt_has_stronger_words(text: str, width: int) -> None:
+    shown = {
+        fragment.text for fragment in marked(text, contributions_in(text), width=width) if fragment.weight
+    }
     best = 0.0
     for start in range(len(text)):
         inside = re.finditer(r"\w+", text)
@@ -47,16 +49,16 @@ def test_no_other_stretch_has_stronger_words(text: str, width: int) -> None:
 
 
 @given(text=LINES)
-def test_a_word_weighs_its_share_of_the_strongest(text: str) -> None:
-    words = shares_in(text)
+def test_a_weight_is_relative_to_the_strongest_word(text: str) -> None:
+    words = contributions_in(text)
     largest = max((abs(word.agreeing) for word in words), default=1.0)
     for fragment in marked(text, words, width=10_000):
-        assert fragment.weight == pytest.approx(SHARES.get(fragment.text, 0.0) / largest)
+        assert fragment.weight == pytest.approx(CONTRIBUTIONS.get(fragment.text, 0.0) / largest)
 
 
 def test_the_text_around_the_words_is_shown_without_cutting_words() -> None:
     text = "At first nothing happened at all.\n\n  Then alpha met\tbeta in the street, and went home for tea."
-    fragments = marked(text, shares_in(text), width=40)
+    fragments = marked(text, contributions_in(text), width=40)
     assert "".join(fragment.text for fragment in fragments) == "…all. Then alpha met beta in the…"
     assert [fragment for fragment in fragments if fragment.weight] == [("alpha", 1.0), ("beta", 0.5)]
 
@@ -72,6 +74,6 @@ def test_text_without_spaces_is_cut_where_the_width_ends() -> None:
     assert "".join(fragment.text for fragment in marked(text, [word], width=10)) == f"…{text[60:]}"
 
 
-def test_a_width_of_nothing_is_refused() -> None:
+def test_a_width_of_zero_is_refused() -> None:
     with pytest.raises(InputError, match="width must be at least 1, got 0"):
         marked("text", [], width=0)

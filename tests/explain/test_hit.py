@@ -35,23 +35,23 @@ def toy(*, activation: Activation = "sigmoid", unit_rows: bool = False, threshol
 
 
 @given(text=TEXTS, activation=st.sampled_from(sorted(INVERSES)), unit_rows=st.booleans())
-def test_margins_are_the_pushes_of_the_words_and_a_constant(
+def test_margins_are_the_contributions_of_the_words_and_a_constant(
     text: str, activation: Activation, unit_rows: bool
 ) -> None:
     model = toy(activation=activation, unit_rows=unit_rows)
     assert model.features is not None
-    layer, made_by = model.encoder.layers[0], word_contributions(model, text)
+    layer, parts = model.encoder.layers[0], word_contributions(model, text)
     row = model.features.transform([text]).toarray()[0].astype(np.float64)
     expected = (
         row @ layer.weight + layer.bias - INVERSES[activation](model.encoder.threshold.astype(np.float64))
     )
     # Rows and weights are float32, sums float64: only the rounding of the inverse remains.
     np.testing.assert_allclose(
-        made_by.contributions.sum(axis=0) + made_by.constant, expected, rtol=1e-5, atol=1e-5
+        parts.contributions.sum(axis=0) + parts.constant, expected, rtol=1e-5, atol=1e-5
     )
-    np.testing.assert_array_equal(made_by.margins, made_by.contributions.sum(axis=0) + made_by.constant)
+    np.testing.assert_array_equal(parts.margins, parts.contributions.sum(axis=0) + parts.constant)
     decided = np.abs(expected) > 1e-4
-    np.testing.assert_array_equal((expected > 0)[decided], made_by.bits[decided])
+    np.testing.assert_array_equal((expected > 0)[decided], parts.bits[decided])
 
 
 @given(query=TEXTS, hit=TEXTS)
@@ -77,34 +77,34 @@ def test_an_explanation_has_the_bits_of_the_codes(query: str, hit: str) -> None:
 
 
 @given(query=TEXTS, hit=TEXTS)
-def test_the_shares_of_the_words_add_up_to_the_margins(query: str, hit: str) -> None:
+def test_the_contributions_of_the_words_add_up_to_the_margins(query: str, hit: str) -> None:
     model = toy()
     explanation = explain(model, query, hit)
     constant = word_contributions(model, "").constant
     for agrees in (True, False):
         pairs = [pair for pair in explanation.bits if pair.agrees is agrees]
-        towards = sum((pair.hit_margin - constant[pair.bit]) * (1 if pair.hit else -1) for pair in pairs)
-        shares = [word.agreeing if agrees else word.differing for word in explanation.hit_words]
-        assert sum(shares) == pytest.approx(towards, abs=1e-9)
+        expected = sum((pair.hit_margin - constant[pair.bit]) * (1 if pair.hit else -1) for pair in pairs)
+        contributions = [word.agreeing if agrees else word.differing for word in explanation.hit_words]
+        assert sum(contributions) == pytest.approx(expected, abs=1e-9)
     assert sorted(explanation.query_words, key=lambda word: (-word.agreeing, word.word)) == list(
         explanation.query_words
     )
 
 
-def test_each_word_of_a_text_is_there_once_with_all_its_places() -> None:
+def test_each_word_of_a_text_is_listed_once_with_all_its_spans() -> None:
     text = "Ship, naïve SHIP: unknown Straße"
-    found = explain(toy(), text, "dawn")
-    places = {share.word: [text[start:end] for start, end in share.spans] for share in found.query_words}
-    assert places == {"ship": ["Ship", "SHIP"], "naïve": ["naïve"], "straße": ["Straße"]}
-    assert [share.word for share in found.hit_words] == ["dawn"]
+    explanation = explain(toy(), text, "dawn")
+    spans = {word.word: [text[slice(*span)] for span in word.spans] for word in explanation.query_words}
+    assert spans == {"ship": ["Ship", "SHIP"], "naïve": ["naïve"], "straße": ["Straße"]}
+    assert [word.word for word in explanation.hit_words] == ["dawn"]
 
 
 def test_a_text_without_known_words_is_explained_by_the_constant_alone() -> None:
     model = toy()
-    found = explain(model, "nothing known", "ship at dawn")
-    assert found.query_words == ()
+    explanation = explain(model, "nothing known", "ship at dawn")
+    assert explanation.query_words == ()
     np.testing.assert_array_equal(
-        [pair.query_margin for pair in found.bits], word_contributions(model, "").constant
+        [pair.query_margin for pair in explanation.bits], word_contributions(model, "").constant
     )
     assert explain(model, "", "").distance == 0
 
@@ -116,10 +116,10 @@ def test_a_text_without_known_words_is_explained_by_the_constant_alone() -> None
 def test_a_bit_that_no_text_can_change_has_an_infinite_margin(
     activation: Activation, threshold: float, margin: float
 ) -> None:
-    found = explain(toy(activation=activation, threshold=threshold), "ship", "market price")
-    assert {pair.query_margin for pair in found.bits} == {margin}
-    assert {pair.query for pair in found.bits} == {margin > 0}
-    assert all(np.isfinite(word.agreeing) for word in found.hit_words)
+    explanation = explain(toy(activation=activation, threshold=threshold), "ship", "market price")
+    assert {pair.query_margin for pair in explanation.bits} == {margin}
+    assert {pair.query for pair in explanation.bits} == {margin > 0}
+    assert all(np.isfinite(word.agreeing) for word in explanation.hit_words)
 
 
 def test_words_of_the_topic_make_two_of_its_documents_agree(
@@ -127,18 +127,18 @@ def test_words_of_the_topic_make_two_of_its_documents_agree(
 ) -> None:
     for topic in range(4):
         query, hit = (str(records[topic + 4 * number]["text"]) for number in (0, 1))
-        found = explain(planted, query, hit)
-        assert found.distance < 8
+        explanation = explain(planted, query, hit)
+        assert explanation.distance < 8
         own = set(topic_words(topic))
-        for words in (found.query_words, found.hit_words):
-            assert {share.word for share in words[:5]} <= own
-            assert sum(share.agreeing for share in words if share.word in own) > sum(
-                share.agreeing for share in words if share.word not in own
+        for words in (explanation.query_words, explanation.hit_words):
+            assert {word.word for word in words[:5]} <= own
+            assert sum(word.agreeing for word in words if word.word in own) > sum(
+                word.agreeing for word in words if word.word not in own
             )
 
 
-def test_a_model_of_a_matrix_cannot_be_explained_by_words() -> None:
-    with pytest.raises(InputError, match="only a model of texts can be explained by words"):
+def test_a_model_trained_on_a_matrix_is_refused() -> None:
+    with pytest.raises(InputError, match="only models of texts can be explained by words"):
         explain(Model(toy().encoder), "ship", "ship")
 
 
@@ -149,12 +149,12 @@ def test_a_deeper_encoder_is_refused() -> None:
         explain(Model(deep, features), "ship", "ship")
 
 
-def test_an_encoder_whose_activation_goes_up_and_down_is_refused() -> None:
+def test_an_encoder_with_a_periodic_activation_is_refused() -> None:
     for refused in (lambda model: explain(model, "ship", "dawn"), bit_meanings):
-        with pytest.raises(InputError, match="expected an encoder whose activation ascends, got cos"):
+        with pytest.raises(InputError, match="expected an encoder with an increasing activation, got cos"):
             refused(toy(activation="cos"))
 
 
-def test_what_is_no_text_is_refused() -> None:
+def test_anything_but_a_text_is_refused() -> None:
     with pytest.raises(InputError, match="expected a text, got list"):
         explain(toy(), ["ship"], "ship")  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ from snuh.features import TfidfFeatures
 from snuh.features.tokenizer_numba import TermScanner
 from snuh.features.vocabulary import DEFAULT_PATTERN, word_splitter
 
-# Letters whose small form is longer (İ), depends on what follows (Σ), or stands alone (ß); marks that are no
-# word characters (U+0307), scripts without case, digits, underscores, things beyond the first plane, spaces.
+# Letters whose lower case is longer (İ), depends on what follows (Σ) or has no upper case (ß); combining
+# marks, scripts without case, digits, underscores, characters beyond the basic plane, white space.
 AWKWARD = "aBcÉéİıßẞΣσςΑ\u0307\u0301жЖ日本語ไทยहि1_²ⅣǅŒ😀𐐀𐐨 .-'\n\t\ud83d"
 TEXTS = st.one_of(st.text(alphabet=AWKWARD, max_size=60), st.text(max_size=60))
 
@@ -35,21 +35,21 @@ def test_spans_are_the_words_that_the_features_count(text: str, lowercase: bool)
     words = Counter(word_splitter(DEFAULT_PATTERN, lowercase=lowercase)(text))
     features = features_of({*words, "unused"}, lowercase=lowercase)
     spans = term_spans(text, features)
-    assert {word: len(places) for word, places in spans.items()} == dict(words)
+    assert {word: len(offsets) for word, offsets in spans.items()} == dict(words)
     counted = TermScanner(features.terms, lowercase=lowercase).count([text])
     assert {features.terms[term] for term in counted.indices} == set(spans)
-    for word, places in spans.items():
-        for start, end in places:
+    for word, offsets in spans.items():
+        for start, end in offsets:
             found = text[start:end]
-            # The dot that a small İ leaves behind is no word character, but of the same capital.
+            # The combining dot of a lower-case İ is no word character, but belongs to the same capital.
             assert plain(found).removesuffix("\u0307") == plain(word) if lowercase else found == word
 
 
 @given(text=TEXTS, pattern=st.sampled_from([r"\w", r"\S+", r"(\w+)-", r"(?:a|b)\w*", r"\w+\s\w+"]))
-def test_spans_follow_a_token_pattern_of_ones_own(text: str, pattern: str) -> None:
+def test_spans_follow_a_custom_token_pattern(text: str, pattern: str) -> None:
     words = Counter(word for word in re.findall(pattern, text.lower()) if word)
     spans = term_spans(text, features_of({*words, "unused"}, token_pattern=pattern))
-    assert {word: len(places) for word, places in spans.items()} == dict(words)
+    assert {word: len(offsets) for word, offsets in spans.items()} == dict(words)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_spans_follow_a_token_pattern_of_ones_own(text: str, pattern: str) -> No
         ("naïve NAÏVE e\u0301te\u0301", {"naïve": ["naïve", "NAÏVE"], "te": ["te"]}),
     ],
 )
-def test_spans_point_into_the_text_as_it_came(text: str, expected: dict[str, list[str]]) -> None:
+def test_spans_point_into_the_original_text(text: str, expected: dict[str, list[str]]) -> None:
     features = features_of(
         {"stanbul", "da", "çay", "οδος", "στην", "straße", "日本語", "москва", "naïve", "te"}
     )
     found = {
-        word: [text[start:end] for start, end in places]
-        for word, places in term_spans(text, features).items()
+        word: [text[start:end] for start, end in offsets]
+        for word, offsets in term_spans(text, features).items()
     }
     assert found == expected
 
@@ -78,8 +78,8 @@ def test_words_outside_the_vocabulary_have_no_spans() -> None:
     assert term_spans("The SHIP the whale", features) == {"ship": [(4, 8)]}
 
 
-def test_small_forms_have_one_character_or_more_whatever_stands_around_them() -> None:
-    # On this the way back from the lower-cased text rests.
+def test_lower_case_has_at_least_one_character_in_any_context() -> None:
+    # The mapping back from the lower-cased text relies on this.
     for code in range(0x110000):
         assert len(chr(code).lower()) >= 1
         assert len(f"a{chr(code)}b".lower()) == 2 + len(chr(code).lower())

@@ -1,4 +1,4 @@
-"""Duplicates and near-duplicates: of documents, and of feature rows."""
+"""Find duplicates and near-duplicates among documents or feature rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from snuh.dedup.near_duplicates import (
     DEFAULT_THRESHOLD,
     Duplicates,
     Measure,
-    check_numbers,
+    check_parameters,
     default_radius,
     find_duplicates,
 )
@@ -19,7 +19,7 @@ __all__ = [
     "Duplicates",
     "Keep",
     "Measure",
-    "check_numbers",
+    "check_parameters",
     "deduplicate",
     "default_radius",
     "find_duplicates",

@@ -1,10 +1,11 @@
-"""Which documents repeat another one: from documents to a list of what to keep and what to drop, by id."""
+"""Find duplicate documents, and list by id which to keep and which to drop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from snuh.dedup.near_duplicates import (
     DEFAULT_THRESHOLD,
     Duplicates,
     Measure,
-    check_numbers,
+    check_parameters,
     default_radius,
     find_duplicates,
 )
@@ -32,14 +33,14 @@ Rows: TypeAlias = Any  # a CSR matrix; scipy has no type stubs
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """What to do with one document of a cluster, and why."""
+    """Whether to keep one document of a cluster, and why."""
 
     id: str
     keep: bool
     cluster: int
-    representative: str  # the kept document that stands for it
+    representative: str  # the kept document of its cluster
     similarity: float  # to the representative
-    distance: int  # bits in which the two codes differ
+    distance: int  # Hamming distance of the two codes
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -55,26 +56,26 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateReport:
-    """The clusters of a search for near-duplicates."""
+    """The clusters of near-duplicates."""
 
-    documents: int  # looked at
+    documents: int  # searched
     clusters: int
     radius: int
-    threshold: float  # the least similarity; with a target, the least that was needed
-    duplicates: tuple[Duplicate, ...]  # the documents of all clusters, by cluster, the kept one first
+    threshold: float  # minimum similarity; with a target, the lowest that was needed
+    duplicates: tuple[Duplicate, ...]  # all clusters in order, the kept document of each first
 
     @property
     def dropped(self) -> int:
-        """How many documents could go."""
+        """Number of documents that can be dropped."""
         return sum(not duplicate.keep for duplicate in self.duplicates)
 
     def biggest(self, limit: int) -> list[list[Duplicate]]:
         """Return the biggest clusters, the kept document of each first."""
-        clusters = [list(members) for _, members in groupby(self.duplicates, key=lambda one: one.cluster)]
+        clusters = [list(members) for _, members in groupby(self.duplicates, key=attrgetter("cluster"))]
         return sorted(clusters, key=len, reverse=True)[:limit]
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures as plain values for JSON."""
+        """Return the totals as plain values for JSON."""
         return {
             "documents": self.documents,
             "clusters": self.clusters,
@@ -86,8 +87,8 @@ class DuplicateReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """What the search needs of the documents."""
+class _Corpus:
+    """Ids, lengths, groups, rows and codes of the documents."""
 
     ids: list[str]
     lengths: list[int]
@@ -107,43 +108,43 @@ def deduplicate(
     target: int | None = None,
     keep: Keep = "first",
 ) -> DuplicateReport:
-    """Find documents that repeat another one; no text is kept in memory.
+    """Find duplicate documents; texts are not held in memory.
 
     Args:
-        model: makes the codes; documents without any word that it knows are left alone.
-        documents: read once.
-        radius: the most bits in which the codes of two duplicates differ; by default what is usual.
-        threshold: the least similarity of two duplicates, above 0 and up to 1.
+        model: encodes the documents; those without any known word are kept.
+        documents: iterated once.
+        radius: maximum Hamming distance of the codes of two duplicates; see `default_radius`.
+        threshold: minimum similarity of two duplicates, above 0 and up to 1.
         measure: "cosine" of their TF-IDF rows, or "overlap" of their sets of words.
-        group_by: a metadata field; only documents that agree in it are compared.
-        target: how many documents to keep; only as many are dropped, the most similar first.
-        keep: which of several duplicates stays.
+        group_by: a metadata field; only documents with equal values are compared.
+        target: number of documents to keep; no more are dropped than that takes, the most similar first.
+        keep: which of several duplicates to keep.
     """
     if keep not in ("first", "last", "longest"):
         raise InputError(f'keep must be first, last or longest, got "{keep}"')
     radius = default_radius(model.bits) if radius is None else radius
-    check_numbers(radius=radius, threshold=threshold, measure=measure, target=target, bits=model.bits)
-    read = _read(model, documents, group_by)
-    found = find_duplicates(
-        read.codes,
-        read.rows,
+    check_parameters(radius=radius, threshold=threshold, measure=measure, target=target, bits=model.bits)
+    corpus = _read(model, documents, group_by)
+    result = find_duplicates(
+        corpus.codes,
+        corpus.rows,
         radius=radius,
         threshold=threshold,
         measure=measure,
-        groups=np.array(read.groups) if group_by is not None else None,
+        groups=np.array(corpus.groups) if group_by is not None else None,
         target=target,
-        prefer={"first": None, "last": np.arange(len(read.ids)), "longest": np.array(read.lengths)}[keep],
+        prefer={"first": None, "last": np.arange(len(corpus.ids)), "longest": np.array(corpus.lengths)}[keep],
     )
     return DuplicateReport(
-        documents=len(read.ids),
-        clusters=int(found.cluster.max(initial=-1)) + 1,
+        documents=len(corpus.ids),
+        clusters=int(result.cluster.max(initial=-1)) + 1,
         radius=radius,
-        threshold=found.threshold,
-        duplicates=tuple(_duplicates(found, read)),
+        threshold=result.threshold,
+        duplicates=tuple(_duplicates(result, corpus)),
     )
 
 
-def _read(model: Model, documents: Iterable[Document], group_by: str | None) -> _Read:
+def _read(model: Model, documents: Iterable[Document], group_by: str | None) -> _Corpus:
     if model.features is None:
         raise InputError("this model was trained on a matrix of features: it cannot read texts")
     ids: list[str] = []
@@ -157,8 +158,8 @@ def _read(model: Model, documents: Iterable[Document], group_by: str | None) -> 
         if group_by is not None:
             groups += [numbers.setdefault(_group(document, group_by), len(numbers)) for document in batch]
         rows.append(model.features.transform([document.text for document in batch]))
-    joined = sparse.vstack(rows, format="csr")
-    return _Read(ids, lengths, groups, joined, model.encoder.encode(joined))
+    X = sparse.vstack(rows, format="csr")
+    return _Corpus(ids, lengths, groups, X, model.encoder.encode(X))
 
 
 def _group(document: Document, field: str) -> str:
@@ -166,20 +167,20 @@ def _group(document: Document, field: str) -> str:
     return dump_json(document.metadata[field] if field in document.metadata else special.get(field))
 
 
-def _duplicates(found: Duplicates, read: _Read) -> Sequence[Duplicate]:
-    cluster, kept = found.cluster, found.kept
+def _duplicates(result: Duplicates, corpus: _Corpus) -> Sequence[Duplicate]:
+    cluster, kept = result.cluster, result.kept
     members = np.flatnonzero(cluster >= 0)
     members = members[np.lexsort((members, ~kept[members], cluster[members]))]
-    leaders = found.representative[members]
-    differing = np.bitwise_count(read.codes[members] ^ read.codes[leaders]).sum(axis=1)
+    leaders = result.representative[members]
+    distances = np.bitwise_count(corpus.codes[members] ^ corpus.codes[leaders]).sum(axis=1)
     return [
         Duplicate(
-            read.ids[row],
+            corpus.ids[row],
             bool(kept[row]),
             int(cluster[row]),
-            read.ids[leader],
-            float(found.similarity[row]),
+            corpus.ids[leader],
+            float(result.similarity[row]),
             int(distance),
         )
-        for row, leader, distance in zip(members.tolist(), leaders.tolist(), differing.tolist(), strict=True)
+        for row, leader, distance in zip(members.tolist(), leaders.tolist(), distances.tolist(), strict=True)
     ]

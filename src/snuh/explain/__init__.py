@@ -1,4 +1,4 @@
-"""Why a document was found, and what a bit stands for, in words."""
+"""Explain hits by the words that the codes share, and bits by their words."""
 
 from __future__ import annotations
 

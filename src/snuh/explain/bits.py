@@ -1,18 +1,18 @@
-"""What a bit stands for: the words that make it 1 and those that make it 0, alike ones together.
+"""Describe a bit by the words of documents where it is 1 and of those where it is 0, grouped into themes.
 
-A word tells about a bit as far as both of these say so:
+The score of a word for a bit combines
 
-- the encoder: `W[w, j] idf[w] sqrt(share[w])`, with share the part of the documents that have the word. That
-  is what the word adds to the bit's spread over the documents, so that a rare word does not lead;
-- the decoder, where the model has it: `(E[w, j] - mean over words) sqrt(share[w])`, how much likelier the bit
-  makes the word.
+- the encoder: `W[w, j] idf[w] sqrt(df[w])`, with df the fraction of the documents that have the word. This is
+  the word's contribution to the bit's standard deviation over the documents, so rare words do not dominate;
+- the decoder, if the model has one: `(E[w, j] - mean over words) sqrt(df[w])`, how much the bit raises the
+  probability of the word.
 
-Each is divided by its standard deviation over the words; the score is the geometric mean of the two, and 0
-where they disagree on the sign.
+Each is divided by its standard deviation over the words. The score is the geometric mean of the two, and 0 if
+their signs differ.
 
-A bit splits the documents into two halves with several themes each, and its best words, in one row, read
-like a riddle. So words whose rows of W (and E) point the same way are put together, the themes with the
-largest sum of scores first; those far below the first are left out.
+Each value of a bit covers several themes, so a plain list of its best words is hard to read. Words whose rows
+of W (and E) point in the same direction are therefore grouped, the themes with the largest sum of scores
+first; themes far weaker than the first are left out.
 """
 
 from __future__ import annotations
@@ -31,50 +31,51 @@ from snuh.model import Model
 Theme: TypeAlias = tuple[str, ...]
 Scores: TypeAlias = NDArray[np.float64]
 
-CANDIDATES = 80  # words of a bit that are sorted into themes; more where more are asked for
+CANDIDATES = 80  # words of a bit that are grouped into themes; more if more words are requested
 WORDS_PER_THEME = 4
-WEAKEST_THEME = 0.1  # of the sum of the strongest on that side
+MIN_THEME_FRACTION = 0.1  # of the sum of scores of the strongest theme
 
 
 @dataclass(frozen=True, slots=True)
 class BitMeaning:
-    """The words that tell most about one bit, as themes: groups of words that the codes treat alike."""
+    """The most indicative words of one bit, as themes: groups of words that the codes treat alike."""
 
     bit: int
     on: tuple[Theme, ...]
-    """Of documents where the bit is 1."""
+    """Themes of documents where the bit is 1."""
     off: tuple[Theme, ...]
-    """Of documents where the bit is 0."""
+    """Themes of documents where the bit is 0."""
     balance: float | None
-    """Which part of the training documents has a 1; None where the model does not know."""
+    """Fraction of the training documents where the bit is 1; None if the model does not record it."""
     uses_decoder: bool
-    """Whether the model has a decoder to be asked too; else the words are those of the encoder alone."""
+    """Whether the scores combine encoder and decoder; otherwise they are those of the encoder alone."""
 
 
 def bit_meanings(model: Model, *, words: int = 10) -> list[BitMeaning]:
-    """Return what each bit of a model's codes stands for, in at most `words` words a side.
+    """Describe each bit of a model's codes by at most `words` words for either value.
 
-    InputError for a model that takes no texts, or whose encoder has more than one layer.
+    Raises:
+        InputError: For a model that takes no texts, or whose encoder has more than one layer.
     """
     if words < 1:
         raise InputError(f"words must be at least 1, got {words}")
     features, weight = readable_parts(model)
     embedding = model.word_embedding()
-    share = np.exp(1.0 - features.idf)  # by the definition of idf, (1 + documents with the word) / (1 + all)
-    scores = _standardised(weight * (features.idf * np.sqrt(share))[:, None])  # (terms, bits)
+    df = np.exp(1.0 - features.idf)  # by the definition of idf: (1 + documents with the word) / (1 + all)
+    scores = _standardized(weight * (features.idf * np.sqrt(df))[:, None])  # (terms, bits)
     rows = [_unit(weight)]
     if embedding is not None:
-        centred = embedding.astype(np.float64) - np.average(embedding, axis=0, weights=share)
-        scores = _agreed(scores, _standardised(centred * np.sqrt(share)[:, None]))
-        rows.append(_unit(centred))
-    joined = np.hstack(rows) / np.sqrt(len(rows))  # a product of two rows is their mean cosine
+        centered = embedding.astype(np.float64) - np.average(embedding, axis=0, weights=df)
+        scores = _geometric_mean(scores, _standardized(centered * np.sqrt(df)[:, None]))
+        rows.append(_unit(centered))
+    vectors = np.hstack(rows) / np.sqrt(len(rows))  # the product of two of them is their mean cosine
 
     def themes(score: Scores) -> tuple[Theme, ...]:
         best = np.argsort(-score, kind="stable")[: max(CANDIDATES, 4 * words)]
         best = best[score[best] > 0]
-        alike = joined[best] @ joined[best].T >= _alike_from(model.bits)
-        groups = [best[group] for group in _groups(score[best], alike)]
-        return _shortened([[features.terms[term] for term in group] for group in groups], words)
+        alike = vectors[best] @ vectors[best].T >= _min_cosine(model.bits)
+        groups = [best[group] for group in _group(score[best], alike)]
+        return _truncate([[features.terms[term] for term in group] for group in groups], words)
 
     balance = _balance(model)
     return [
@@ -83,67 +84,66 @@ def bit_meanings(model: Model, *, words: int = 10) -> list[BitMeaning]:
     ]
 
 
-def _standardised(scores: Scores) -> Scores:
-    """Divide each column by its standard deviation, so that those of encoder and decoder can be joined."""
+def _standardized(scores: Scores) -> Scores:
+    """Divide each column by its standard deviation, so that encoder and decoder are comparable."""
     deviation = scores.std(axis=0)
     return scores / np.where(deviation > 0, deviation, 1.0)
 
 
-def _agreed(left: Scores, right: Scores) -> Scores:
-    """Return the geometric mean of two scores of one sign, and 0 where the signs differ."""
-    product = left * right
-    agreed: Scores = np.sign(left) * np.sqrt(np.maximum(product, 0.0))
-    return agreed
+def _geometric_mean(left: Scores, right: Scores) -> Scores:
+    """Return the signed geometric mean of two scores, 0 if their signs differ."""
+    mean: Scores = np.sign(left) * np.sqrt(np.maximum(left * right, 0.0))
+    return mean
 
 
 def _unit(rows: NDArray[np.floating]) -> Scores:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Scores = rows / np.where(lengths > 0, lengths, 1.0)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Scores = rows / np.where(norms > 0, norms, 1.0)
     return unit
 
 
-def _alike_from(bits: int) -> float:
-    """Return the cosine from which two words belong together; by chance it spreads by 1 / sqrt(bits)."""
+def _min_cosine(bits: int) -> float:
+    """Return the minimum cosine of two words of a theme; that of random vectors varies by 1 / sqrt(bits)."""
     return 0.3 + 1.2 / math.sqrt(bits)
 
 
-def _groups(scores: Scores, alike: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
-    """Sort words into groups, each around the one that those like it support most; the best group first.
+def _group(scores: Scores, alike: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
+    """Group words greedily around the word whose similar words have the largest sum of scores.
 
     Args:
         scores: of the words, above 0, in descending order.
-        alike: which of them belong together, (words, words).
+        alike: which pairs of words are similar, (words, words).
     """
     alike = alike | np.eye(len(scores), dtype=bool)
     groups: list[NDArray[np.intp]] = []
-    left = np.ones(len(scores), dtype=bool)
+    remaining = np.ones(len(scores), dtype=bool)
     strongest = 0.0
-    while left.any():
-        support = np.where(left, alike @ (scores * left), 0.0)
-        centre = int(np.argmax(support))
-        strongest = max(strongest, support[centre])
-        if support[centre] < WEAKEST_THEME * strongest:
+    while remaining.any():
+        support = np.where(remaining, alike @ (scores * remaining), 0.0)
+        center = int(np.argmax(support))
+        strongest = max(strongest, support[center])
+        if support[center] < MIN_THEME_FRACTION * strongest:
             break
-        members = left & alike[centre]
+        members = remaining & alike[center]
         groups.append(np.flatnonzero(members))
-        left &= ~members
+        remaining &= ~members
     return groups
 
 
-def _shortened(groups: list[list[str]], words: int) -> tuple[Theme, ...]:
-    """Keep the first words of each group, and as many groups as make `words` words in all."""
+def _truncate(groups: list[list[str]], words: int) -> tuple[Theme, ...]:
+    """Keep the first words of each group, up to `words` words in total."""
     themes: list[Theme] = []
     for group in groups:
-        room = words - sum(len(theme) for theme in themes)
-        if room <= 0:
+        budget = words - sum(len(theme) for theme in themes)
+        if budget <= 0:
             break
-        themes.append(tuple(group[: min(room, WORDS_PER_THEME)]))
+        themes.append(tuple(group[: min(budget, WORDS_PER_THEME)]))
     return tuple(themes)
 
 
 def _balance(model: Model) -> list[float | None]:
-    """Read which part of the training documents sets each bit, which older models did not write down."""
-    shares = model.training.get("ones_share")
-    if not isinstance(shares, list) or len(shares) != model.bits:
+    """Return the fraction of the training documents where each bit is 1; older models do not record it."""
+    fractions = model.training.get("ones_share")
+    if not isinstance(fractions, list) or len(fractions) != model.bits:
         return [None] * model.bits
-    return [float(share) if isinstance(share, int | float) else None for share in shares]
+    return [float(value) if isinstance(value, int | float) else None for value in fractions]

@@ -1,4 +1,4 @@
-"""The part of a text with the words that count, cut into fragments to be marked in a terminal."""
+"""Excerpts of a text around the words that contribute most, split into fragments for highlighting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ELLIPSIS = "…"
 
 
 class Fragment(NamedTuple):
-    """A piece of text: a word with its weight from -1 to 1, or what is between words, with weight 0."""
+    """A piece of text: a word with its weight from -1 to 1, or the text between words with weight 0."""
 
     text: str
     weight: float
@@ -28,56 +28,54 @@ class _Mark(NamedTuple):
 
 
 def marked(text: str, words: Sequence[WordContribution], *, width: int = 160) -> list[Fragment]:
-    """Return the stretch of at most `width` characters with the strongest words, as one line in fragments.
+    """Return an excerpt of at most `width` characters around the strongest words, as one line of fragments.
 
-    A word weighs its share in the agreeing bits, divided by the largest among `words`. One that repeats
-    counts once in the choice of the stretch. Runs of spaces become one space, and an ellipsis (beyond
-    `width`) stands where the text was cut.
+    The weight of a word is its contribution to the agreeing bits, divided by the largest of `words`. Repeated
+    words count once when the excerpt is chosen. Runs of white space become one space, and an ellipsis (in
+    addition to `width`) marks where the text was cut.
     """
     if width < 1:
         raise InputError(f"width must be at least 1, got {width}")
     marks = _marks(words)
-    start, end = _widened(text, _strongest_stretch(marks, width), width)
+    start, end = _widen(text, _best_window(marks, width), width)
     fragments = [
         Fragment(ELLIPSIS if text[:start].strip() else "", 0.0),
-        *_evened(list(_fragments(text, marks, start, end))),
+        *_collapse_spaces(list(_fragments(text, marks, start, end))),
         Fragment(ELLIPSIS if text[end:].strip() else "", 0.0),
     ]
     return [fragment for fragment in fragments if fragment.text]
 
 
 def _marks(words: Sequence[WordContribution]) -> list[_Mark]:
-    largest = max((abs(share.agreeing) for share in words), default=0.0) or 1.0
+    largest = max((abs(word.agreeing) for word in words), default=0.0) or 1.0
     return sorted(
-        _Mark(start, end, share.word, share.agreeing / largest)
-        for share in words
-        for start, end in share.spans
+        _Mark(start, end, word.word, word.agreeing / largest) for word in words for start, end in word.spans
     )
 
 
-def _strongest_stretch(marks: Sequence[_Mark], width: int) -> Span:
-    """Return from the first to the last of the words that weigh most within `width` characters."""
+def _best_window(marks: Sequence[_Mark], width: int) -> Span:
+    """Return the span of the words with the largest total weight within `width` characters."""
     best, best_weight = (0, 0), 0.0
     inside: Counter[str] = Counter()
     weight, after = 0.0, 0
-    for number, first in enumerate(marks):
+    for index, first in enumerate(marks):
         while after < len(marks) and marks[after].end <= first.start + width:
             inside[marks[after].word] += 1
             weight += max(0.0, marks[after].weight) if inside[marks[after].word] == 1 else 0.0
             after += 1
-        if after == number:  # longer than the width
+        if after == index:  # the word is longer than the width
             after += 1
             continue
-        if weight > best_weight + 1e-9:  # more than rounding: of equal stretches the first is taken
+        if weight > best_weight + 1e-9:  # more than rounding errors: of equal spans the first is taken
             best, best_weight = (first.start, marks[after - 1].end), weight
         inside[first.word] -= 1
         weight -= max(0.0, first.weight) if not inside[first.word] else 0.0
     return best
 
 
-def _widened(text: str, stretch: Span, width: int) -> Span:
-    """Use the room that a stretch leaves, before and after it, without cutting a word where that can be."""
-    first, last = stretch
+def _widen(text: str, span: Span, width: int) -> Span:
+    """Extend a span on both sides to `width` characters, at word boundaries if possible."""
+    first, last = span
     end = min(len(text), max(0, first - (width - (last - first)) // 2) + width)
     start = max(0, end - width)
     if start > 0 and (space := re.compile(r"\s").search(text, start - 1, first)):
@@ -88,18 +86,18 @@ def _widened(text: str, stretch: Span, width: int) -> Span:
 
 
 def _fragments(text: str, marks: Sequence[_Mark], start: int, end: int) -> Iterator[Fragment]:
-    place = start
+    position = start
     for mark in marks:
-        if mark.start >= place and mark.end <= end:
-            yield Fragment(text[place : mark.start], 0.0)
+        if mark.start >= position and mark.end <= end:
+            yield Fragment(text[position : mark.start], 0.0)
             yield Fragment(text[mark.start : mark.end], mark.weight)
-            place = mark.end
-    yield Fragment(text[place:end], 0.0)
+            position = mark.end
+    yield Fragment(text[position:end], 0.0)
 
 
-def _evened(fragments: Sequence[Fragment]) -> Iterator[Fragment]:
-    """Make each run of spaces one space, and none at either end."""
-    for number, (text, weight) in enumerate(fragments):
+def _collapse_spaces(fragments: Sequence[Fragment]) -> Iterator[Fragment]:
+    """Replace each run of white space by one space, and strip both ends."""
+    for index, (text, weight) in enumerate(fragments):
         line = re.sub(r"\s+", " ", text)
-        line = line.lstrip() if number == 0 else line
-        yield Fragment(line.rstrip() if number == len(fragments) - 1 else line, weight)
+        line = line.lstrip() if index == 0 else line
+        yield Fragment(line.rstrip() if index == len(fragments) - 1 else line, weight)
