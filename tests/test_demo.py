@@ -42,7 +42,7 @@ def test_a_query_of_unknown_words_finds_nothing(tmp_path: Path) -> None:
 def test_the_corpus_it_writes_can_be_read_again(tmp_path: Path) -> None:
     module = tmp_path / "halves.py"
     module.write_text('"""Some words before half a character \\ud83d and after it."""\n')
-    source = DocstringSource(packages={"halves": module}, least=1)
+    source = DocstringSource(packages={"halves": module}, min_documents=1)
     write_corpus(source, tmp_path / "docstrings.jsonl")
     assert [document.text for document in snuh.open_source(tmp_path / "docstrings.jsonl")] == [
         document.text for document in source

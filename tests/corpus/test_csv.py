@@ -88,7 +88,7 @@ def test_a_message_stays_short_where_the_header_is_missing(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("id,text,id\na,b,c\n", 'line 1: the column "id" is there twice'),
+        ("id,text,id\na,b,c\n", 'line 1: the column "id" appears twice'),
         ("\nid,text\n", "line 1: expected the column names, got a blank line"),
         ('text\nfine\n"never closed\nmore\n', "line 3: not a valid row"),
         ('text\n"closed" too early\n', "line 2: not a valid row"),

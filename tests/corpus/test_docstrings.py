@@ -55,7 +55,7 @@ def test_docstrings_are_found_without_running_the_code(tmp_path: Path) -> None:
     (folder / "broken.py").write_text("def (:\n")
     (folder / "nul.py").write_bytes(b"x = '\0'")
     (folder / "tests" / "test_it.py").write_text('"""Nothing of this file is taken, being a test."""')
-    found = list(DocstringSource(packages={"shapes": folder}, least=1, words=7))
+    found = list(DocstringSource(packages={"shapes": folder}, min_documents=1, min_words=7))
     # Which of two equal files is taken first depends on the hash of its name alone.
     names = {document.id.removeprefix("shapes").removeprefix(".copy").removeprefix(".") for document in found}
     assert names == {"", "Circle", "Circle.area", "Circle.radius", "Circle.radius#2", "wait"}
@@ -72,7 +72,7 @@ def test_docstrings_are_found_without_running_the_code(tmp_path: Path) -> None:
 def test_large_packages_are_capped_and_small_ones_left_out(tmp_path: Path) -> None:
     sizes = {"large": 30, "fitting": 10, "small": 4}
     packages = {name: package(tmp_path, name, functions=size) for name, size in sizes.items()}
-    source = DocstringSource(packages=packages, limit=20, least=5)
+    source = DocstringSource(packages=packages, limit=20, min_documents=5)
     counts = Counter(document.labels for document in source)
     assert counts == {("fitting",): 10, ("large",): 20}
 
@@ -80,9 +80,9 @@ def test_large_packages_are_capped_and_small_ones_left_out(tmp_path: Path) -> No
 def test_the_same_packages_give_the_same_documents(tmp_path: Path) -> None:
     packages = {name: package(tmp_path, name, functions=9) for name in ("b", "a")}
     reports: list[float] = []
-    first = DocstringSource(packages=packages, least=1)
+    first = DocstringSource(packages=packages, min_documents=1)
     documents = list(first.documents(reports.append))
-    again = DocstringSource(packages=dict(reversed(packages.items())), least=1)
+    again = DocstringSource(packages=dict(reversed(packages.items())), min_documents=1)
     assert documents == list(first) == list(again)
     assert [document.labels for document in documents] == [("a",)] * 9 + [("b",)] * 9
     assert reports == sorted(reports)
@@ -106,7 +106,9 @@ def test_installed_packages_are_found() -> None:
 
 
 def test_a_real_package_gives_unique_ids(tmp_path: Path) -> None:
-    documents = list(DocstringSource(packages={"json": installed_packages()["stdlib"] / "json"}, least=5))
+    documents = list(
+        DocstringSource(packages={"json": installed_packages()["stdlib"] / "json"}, min_documents=5)
+    )
     assert any(document.id == "json.dumps" for document in documents)
     assert len({document.id for document in documents}) == len(documents)
 
@@ -116,19 +118,19 @@ def test_two_modules_of_one_name_keep_their_ids_apart(tmp_path: Path) -> None:
     (folder / "a").mkdir(parents=True)
     (folder / "a.py").write_text('"""The module that lies beside a folder of its name."""')
     (folder / "a" / "__init__.py").write_text('"""The folder that lies beside a module of its name."""')
-    documents = list(DocstringSource(packages={"shapes": folder}, least=1))
+    documents = list(DocstringSource(packages={"shapes": folder}, min_documents=1))
     assert [document.id for document in documents] == ["shapes.a", "shapes.a#2"]
 
 
 def test_half_a_character_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "halves.py"
     path.write_text('"""Some words before half a character \\ud83d and after it."""\n')
-    [document] = DocstringSource(packages={"halves": path}, least=1)
+    [document] = DocstringSource(packages={"halves": path}, min_documents=1)
     assert document.text == "Some words before half a character ? and after it."
 
 
 def test_no_docstrings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no package here has 50 docstrings of 8 words"):
+    with pytest.raises(InputError, match="no package has 50 docstrings of at least 8 words"):
         list(DocstringSource(packages={"small": package(tmp_path, "small", functions=3)}))
 
 

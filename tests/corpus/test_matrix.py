@@ -119,7 +119,7 @@ def test_missing_keys_are_named_with_those_there(tmp_path: Path) -> None:
 def test_shapes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     content = world()
     content["gnd_cv"] = content["gnd_cv"][:2]
-    with pytest.raises(InputError, match=r"the shapes do not fit together .*cv 3 x 5 with labels 2 x 3"):
+    with pytest.raises(InputError, match=r"the shapes do not match .*cv 3 x 5 with labels 2 x 3"):
         read(tmp_path, content)
 
 

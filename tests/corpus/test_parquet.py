@@ -94,7 +94,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     column = pa.array(["x"])
     pq.write_table(pa.Table.from_arrays([column, column], names=["text", "text"]), path)
-    with pytest.raises(InputError, match='the column "text" is there twice'):
+    with pytest.raises(InputError, match='the column "text" appears twice'):
         read(path)
 
 

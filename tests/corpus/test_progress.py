@@ -4,7 +4,7 @@ from pathlib import Path
 
 from snuh.corpus import open_source
 from snuh.corpus.document import TextSource
-from snuh.corpus.reader import WatchedSource
+from snuh.corpus.reader import ProgressSource
 
 
 def test_each_reading_is_reported_to_its_own_callback(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_each_reading_is_reported_to_its_own_callback(tmp_path: Path) -> None:
     first: list[float] = []
     second: list[float] = []
     asked: list[float] = []
-    watched = WatchedSource(source, first.append, second.append)
+    watched = ProgressSource(source, first.append, second.append)
     assert watched.name == source.name
     assert list(watched) == list(source)
     assert (first[-1], second) == (1.0, [])

@@ -38,7 +38,7 @@ def demo(
     from snuh.cli.output import check_writable, display, print_json
     from snuh.cli.training import learn
     from snuh.codes import check_bits
-    from snuh.corpus.reader import WatchedSource
+    from snuh.corpus.reader import ProgressSource
     from snuh.demo import MODEL_FOLDER, check_folder, demo_hasher, demo_source, explore, save_demo
 
     check_bits(bits)
@@ -50,11 +50,11 @@ def demo(
         with display() as shown:
             shown.show("Saving the model", 0.0)
             stages = (shown.stage("Writing the docstrings"), shown.stage("Filling the collection"))
-            save_demo(out, hasher, WatchedSource(source, *stages))
+            save_demo(out, hasher, ProgressSource(source, *stages))
 
     model = learn(hasher, source, save=save)
     with display() as shown:
-        result = explore(model, WatchedSource(source, partial(_show_reading, shown)))
+        result = explore(model, ProgressSource(source, partial(_show_reading, shown)))
     if as_json:
         print_json(_to_json(result, out))
     else:

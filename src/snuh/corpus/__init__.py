@@ -1,4 +1,4 @@
-"""Documents from files, folders, standard input and corpora known by name."""
+"""Read documents from files, folders, standard input and named datasets."""
 
 from snuh.corpus.document import JSON, SPLITS, Document, FractionCallback, TextSource
 from snuh.corpus.matrix import MatrixSource, MatrixSplit

@@ -1,4 +1,4 @@
-"""Checksums of what was read: the same documents in the same order, the same checksum."""
+"""Checksums of documents and feature rows, which depend on their content and order."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from snuh.io import dump_json
 
 
 class DocumentsChecksum:
-    """The SHA-256 of ids, texts, labels and splits of documents, as they come."""
+    """The SHA-256 of the ids, texts, labels and splits of a stream of documents."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
     def add(self, doc: Document) -> None:
-        """Take one more document."""
+        """Add a document."""
         self._digest.update(dump_json([doc.id, doc.text, doc.labels, doc.split]).encode() + b"\n")
 
     @property
     def sha256(self) -> str:
-        """The checksum of all so far."""
+        """The checksum of the documents added so far."""
         return self._digest.hexdigest()
 
 
@@ -34,6 +34,6 @@ def sha256_of_rows(splits: Mapping[str, MatrixSplit]) -> str:
             continue
         part = splits[split]
         digest.update(dump_json([split, part.ids, part.labels, part.X.shape]).encode() + b"\n")
-        for array, kind in ((part.X.indptr, "<i8"), (part.X.indices, "<i8"), (part.X.data, "<f4")):
-            digest.update(array.astype(kind).tobytes())
+        for array, dtype in ((part.X.indptr, "<i8"), (part.X.indices, "<i8"), (part.X.data, "<f4")):
+            digest.update(array.astype(dtype).tobytes())
     return digest.hexdigest()

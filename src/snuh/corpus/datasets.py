@@ -1,4 +1,4 @@
-"""Corpora by name: the files in the folder that the environment variable SNUH_DATA names."""
+"""Datasets by name: files in the folder that the environment variable SNUH_DATA points to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from snuh.errors import InputError, suggest
 
 VARIABLE = "SNUH_DATA"
 
-# Where the corpora of the experiments come from, to be told where one is absent.
+# Sources of the datasets of the experiments, for the message about a missing one.
 ORIGINS = {
     "ng20": "20 Newsgroups, from scikit-learn's fetch_20newsgroups or qwone.com/~jason/20Newsgroups",
     "reuters": "Reuters-21578, from archive.ics.uci.edu/dataset/137",
@@ -22,9 +22,9 @@ MATRIX_ORIGIN = "rows as in the paper's files, from github.com/unsuthee/Variatio
 
 
 def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
-    """Return the file of the corpus `name`, such as ng20 or ng20.tfidf, with or without its suffix.
+    """Return the file of the dataset `name`, such as ng20 or ng20.tfidf, with or without its suffix.
 
-    Of several files of one name the suffix that comes first counts.
+    If several files match, the first of the suffixes wins.
     """
     value = os.environ.get(VARIABLE)
     if not value:
@@ -34,14 +34,14 @@ def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
         )
     folder = Path(value)
     if not folder.is_dir():
-        raise InputError(f"{VARIABLE} must name a folder, got {folder}, which is not there")
+        raise InputError(f"{VARIABLE} must be an existing folder, got {folder}")
     candidates = [name] if name.endswith(suffixes) else []
     candidates += [name + suffix for suffix in suffixes]
     for candidate in candidates:
         if os.path.isfile(folder / candidate):
             return folder / candidate
     known = _corpora(folder, suffixes)
-    listed = ", ".join(known) or "nothing that can be read"
+    listed = ", ".join(known) or "no readable files"
     raise InputError(
         f'there is no file, folder or corpus "{name[:60]}"{suggest(name, known)}; {VARIABLE} holds: '
         f"{listed}{_origin(name)}"
@@ -49,7 +49,7 @@ def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
 
 
 def _origin(name: str) -> str:
-    """Say where a known corpus comes from."""
+    """Return a hint on how to get a known dataset."""
     corpus = name.removesuffix(".tfidf")
     if corpus not in ORIGINS:
         return ""

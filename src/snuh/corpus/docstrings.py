@@ -1,4 +1,4 @@
-"""A corpus that every Python installation carries: the docstrings of its packages."""
+"""A corpus that is part of every Python installation: the docstrings of its packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from snuh.errors import InputError
 
 STDLIB = "stdlib"
 DOCUMENTS_PER_REPORT = 256
-# Tests are much to parse and say little about a package; copies of other packages would carry a wrong label.
+# Tests take long to parse and say little about a package; vendored packages would get a wrong label.
 SKIPPED_FOLDERS = {"test", "tests", "testing", "benchmarks", "_vendor", "__pycache__", "site-packages"}
 
 
@@ -32,7 +32,7 @@ class _File:
 class DocstringSource(TextSource):
     """The docstrings of modules, classes and functions, labelled with the package they come from.
 
-    The files are parsed, never imported. Kept in memory once read, since parsing takes a while.
+    The files are parsed, never imported. The documents are cached in memory, because parsing is slow.
     """
 
     def __init__(
@@ -40,22 +40,22 @@ class DocstringSource(TextSource):
         *,
         packages: Mapping[str, Path] | None = None,
         limit: int = 2000,
-        least: int = 50,
-        words: int = 8,
+        min_documents: int = 50,
+        min_words: int = 8,
     ) -> None:
-        """Take `least` to `limit` docstrings of at least `words` words from each package.
+        """Take up to `limit` docstrings of at least `min_words` words from each package.
 
         Args:
-            packages: The folder or file of each package by name; default: all that are installed.
-            limit: Of larger packages, files are taken in a fixed random order until this many are found.
-            least: Smaller packages are left out.
-            words: Shorter docstrings are left out.
+            packages: The folder or file of each package by name; all installed packages by default.
+            limit: Files of larger packages are read in a fixed random order until the limit is reached.
+            min_documents: Packages with fewer docstrings are left out.
+            min_words: Shorter docstrings are left out.
         """
         self.name = "docstrings"
         self._packages = packages
         self._limit = limit
-        self._least = least
-        self._words = words
+        self._min_documents = min_documents
+        self._min_words = min_words
         self._documents: tuple[Document, ...] = ()
 
     def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
@@ -64,9 +64,11 @@ class DocstringSource(TextSource):
         if is_new:
             self._documents = tuple(self._read(progress))
         if not self._documents:
-            raise InputError(f"no package here has {self._least} docstrings of {self._words} words")
+            raise InputError(
+                f"no package has {self._min_documents} docstrings of at least {self._min_words} words"
+            )
         for count, document in enumerate(self._documents):
-            # Parsing the files has told how far it was, and that is what takes long the first time.
+            # The first time, progress is reported while the files are parsed.
             if progress is not None and not is_new and count % DOCUMENTS_PER_REPORT == 0:
                 progress(count / len(self._documents))
             yield document
@@ -81,16 +83,16 @@ class DocstringSource(TextSource):
         seen: set[bytes] = set()
         names: Counter[str] = Counter()
         for package, listed in files.items():
-            found: list[Document] = []
+            documents: list[Document] = []
             for count, file in enumerate(listed):
                 if progress is not None and count % 16 == 0:
                     progress((done + count) / total)
-                found.extend(self._new_documents(package, file, seen, names))
-                if len(found) >= self._limit:
+                documents.extend(self._new_documents(package, file, seen, names))
+                if len(documents) >= self._limit:
                     break
             done += len(listed)
-            if len(found) >= self._least:
-                yield from found[: self._limit]
+            if len(documents) >= self._min_documents:
+                yield from documents[: self._limit]
 
     def _new_documents(
         self, package: str, file: _File, seen: set[bytes], names: Counter[str]
@@ -100,7 +102,7 @@ class DocstringSource(TextSource):
             # A name may be defined twice: a property and its setter, a.py beside a/__init__.py.
             names[full] += 1
             digest = blake2b(text.encode(), digest_size=16).digest()
-            if len(text.split()) < self._words or digest in seen:
+            if len(text.split()) < self._min_words or digest in seen:
                 continue
             seen.add(digest)
             doc_id = full if names[full] == 1 else f"{full}#{names[full]}"
@@ -109,7 +111,7 @@ class DocstringSource(TextSource):
 
 
 def installed_packages() -> dict[str, Path]:
-    """Return where each top-level package of the running Python is, its standard library being one."""
+    """Return the path of each top-level package of the running Python, including the standard library."""
     packages = {}
     for folder in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         for path in Path(folder).iterdir() if Path(folder).is_dir() else ():
@@ -147,7 +149,7 @@ def _docstrings(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (name inside the module, docstring); nothing for a file that is not valid Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the escapes in other people's strings
+            warnings.simplefilter("ignore")  # invalid escape sequences
             module = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, RecursionError, MemoryError, OSError):
         return
@@ -155,7 +157,7 @@ def _docstrings(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _in_body(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """Yield what a module or class holds; the insides of functions are not looked at."""
+    """Yield the docstrings of a module or class; functions inside functions are skipped."""
     if text := _docstring(body):
         yield prefix, text
     for node in body:
@@ -172,6 +174,6 @@ def _join(prefix: str, name: str) -> str:
 def _docstring(body: list[ast.stmt]) -> str:
     match body:
         case [ast.Expr(value=ast.Constant(value=str(text))), *_]:
-            # Python may write half a character, such as "\\ud83d" alone, which no UTF-8 file can hold.
+            # A string may contain a lone surrogate such as "\\ud83d", which UTF-8 cannot encode.
             return cleandoc(text).encode(errors="replace").decode()
     return ""

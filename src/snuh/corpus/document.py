@@ -1,4 +1,4 @@
-"""A document, and what a source of documents promises."""
+"""Documents, the interface of their sources, and the conversion of records to documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPLITS = ("train", "val", "test")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text with its id; labels serve evaluation only."""
+    """A text with its id; labels are used for evaluation only."""
 
     id: str
     text: str
@@ -28,7 +28,7 @@ class Document:
 
 
 class TextSource(ABC):
-    """Documents that can be read again and again, each time from the start, one at a time."""
+    """An iterable of documents that can be read repeatedly."""
 
     name: str
 
@@ -41,12 +41,10 @@ class TextSource(ABC):
         return self.documents()
 
 
-# From the named fields of one record to a document.
-
 MAX_QUOTE = 60
 MAX_LISTED = 20
 
-# What other tools call the three splits.
+# Names of the three splits in other tools.
 SPLIT_NAMES = {
     **{name: name for name in SPLITS},
     "training": "train",
@@ -58,22 +56,22 @@ SPLIT_NAMES = {
 
 
 class RecordError(InputError):
-    """What is wrong with one record; whoever knows its line says where."""
+    """An invalid record; the reader adds the line number."""
 
 
 class MissingFieldError(RecordError):
-    """A record without the field that holds the text, or the id."""
+    """A record without the text or id field."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldNames:
-    """The names under which a source keeps the text and the id of a document."""
+    """The names of the text and id fields of a source."""
 
     text: str = "text"
     id: str = "id"
 
     def check_unused(self, source: str) -> None:
-        """Raise InputError where a field was asked for, in a source that has none."""
+        """Raise InputError if a field name was given for a source without fields."""
         for role, name in (("text", self.text), ("id", self.id)):
             if name != role:
                 raise InputError(
@@ -82,10 +80,10 @@ class FieldNames:
 
 
 def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Document:
-    """Turn a record, which is emptied by this, into a document; `number` is the id where there is none."""
+    """Convert a record to a document, consuming its fields; `number` is the default id."""
     if names.text not in fields:
         raise _missing("text", names.text, fields)
-    # The id may be absent only where nobody asked for it by name.
+    # The id may be absent only under its default name.
     if names.id != "id" and names.id not in fields:
         raise _missing("id", names.id, fields)
     text = fields.pop(names.text)
@@ -106,23 +104,23 @@ def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Docum
 
 
 def quote(value: str) -> str:
-    """Quote something of the user's for a message of one line, cut where it is long."""
+    """Quote user input for a one-line message, truncated if it is long."""
     return json.dumps(value if len(value) <= MAX_QUOTE else value[:MAX_QUOTE] + "...", ensure_ascii=False)
 
 
 def describe(value: object) -> str:
-    """Name the kind of a JSON value in plain words."""
-    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list"}
+    """Return the JSON type of a value in plain words."""
+    types = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list"}
     if value is None:
         return "null"
-    return "an object" if isinstance(value, dict) else kinds.get(type(value), type(value).__name__)
+    return "an object" if isinstance(value, dict) else types.get(type(value), type(value).__name__)
 
 
-def _missing(role: str, wanted: str, found: Iterable[str]) -> MissingFieldError:
-    names = list(found)
-    listed = ", ".join(quote(name) for name in names[:MAX_LISTED]) or "none"
+def _missing(role: str, name: str, fields: Iterable[str]) -> MissingFieldError:
+    names = list(fields)
+    listed = ", ".join(quote(field) for field in names[:MAX_LISTED]) or "none"
     return MissingFieldError(
-        f"there is no field {quote(wanted)}{suggest(wanted, names)}; fields here: {listed}; "
+        f"there is no field {quote(name)}{suggest(name, names)}; fields here: {listed}; "
         f"name the one that holds the {role} with --{role}-field"
     )
 
@@ -136,7 +134,7 @@ def _id_of(value: object, number: int, field: str) -> str:
 
 
 def _number_name(value: int | float) -> str:
-    # Tables with gaps often turn whole numbers into floats: 7.0 means 7.
+    # Tables with missing values often turn integers into floats: 7.0 means 7.
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Feature rows instead of texts: TF-IDF in a MATLAB file, in the layout that the paper's data comes in."""
+"""Feature rows instead of texts: TF-IDF matrices in MATLAB files with the layout of the paper's data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from snuh.errors import InputError
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-# What the file calls our splits; the labels of each are under "gnd_" and the same name.
+# Keys of the splits in the file; the labels have the same keys with the prefix "gnd_".
 KEYS = {"train": "train", "val": "cv", "test": "test"}
 OPTIONAL_SPLIT = "val"
 
@@ -22,7 +22,7 @@ Pair: TypeAlias = tuple[Any, Any]  # features and labels as loaded, sparse or de
 
 @dataclass(frozen=True, slots=True)
 class MatrixSplit:
-    """The rows of one split with their ids and labels."""
+    """The rows of a split with their ids and labels."""
 
     X: csr_matrix  # (docs, features), float32
     ids: list[str]
@@ -31,7 +31,7 @@ class MatrixSplit:
 
 @dataclass(frozen=True, slots=True)
 class MatrixSource:
-    """Feature rows by split: train, val where there is one, and test."""
+    """Feature rows by split: train, test and optionally val."""
 
     name: str
     splits: Mapping[str, MatrixSplit]
@@ -43,9 +43,9 @@ class MatrixSource:
 
 
 def read_matrix(path: Path, *, name: str | None = None) -> MatrixSource:
-    """Read a .mat file; rows are named by split and number, as in train-1, labels by their column from 0.
+    """Read a .mat file; ids are split and row number, such as train-1, and labels are column numbers from 0.
 
-    Dense matrices, documents in columns instead of rows, and one class number a document are taken too.
+    Dense matrices, documents in columns and one class number per document are accepted, too.
     """
     pairs = _orient(_load(path), path.name)
     splits = {split: _to_split(split, pair, path.name) for split, pair in pairs.items()}
@@ -63,7 +63,7 @@ def _load(path: Path) -> dict[str, Pair]:
             matrix.check_format(full_check=True)
     except NotImplementedError:
         raise InputError(f"{path.name}: saved as MATLAB 7.3, which is not read: save it with -v7") from None
-    except Exception as error:  # scipy meets damaged files with exceptions of many kinds
+    except Exception as error:  # scipy raises many kinds of exceptions for damaged files
         reason = str(error).partition("\n")[0]
         raise InputError(f"{path.name}: not a MATLAB file, or a damaged one ({reason})") from None
     splits = {
@@ -71,36 +71,36 @@ def _load(path: Path) -> dict[str, Pair]:
         for split, key in KEYS.items()
         if split != OPTIONAL_SPLIT or key in content or "gnd_" + key in content
     }
-    wanted = [key for keys in splits.values() for key in keys]
-    missing = [key for key in wanted if key not in content]
+    expected = [key for keys in splits.values() for key in keys]
+    missing = [key for key in expected if key not in content]
     if missing:
-        there = ", ".join(key for key in content if not key.startswith("__")) or "none"
+        present = ", ".join(key for key in content if not key.startswith("__")) or "none"
         raise InputError(
             f"{path.name}: there is no {', '.join(missing)} in it; "
-            f"expected the keys {', '.join(wanted)}, got {there}"
+            f"expected the keys {', '.join(expected)}, got {present}"
         )
-    for key in wanted:
+    for key in expected:
         if getattr(content[key], "ndim", 0) != 2 or content[key].dtype.kind not in "buif":
             raise InputError(f"{path.name}: {key} must be a matrix of numbers")
     return {split: (content[key], content[labels]) for split, (key, labels) in splits.items()}
 
 
 def _orient(pairs: dict[str, Pair], file: str) -> dict[str, Pair]:
-    """Put documents in rows, choosing the one way of turning that makes all splits fit together."""
-    for turn_features, turn_labels in itertools.product((False, True), repeat=2):
-        turned = {
-            split: (X.T if turn_features else X, labels.T if turn_labels else labels)
+    """Transpose features and labels, if necessary, so that documents are rows in all splits."""
+    for transpose_features, transpose_labels in itertools.product((False, True), repeat=2):
+        oriented = {
+            split: (X.T if transpose_features else X, labels.T if transpose_labels else labels)
             for split, (X, labels) in pairs.items()
         }
-        rows_match = all(X.shape[0] == labels.shape[0] for X, labels in turned.values())
-        columns_match = all(len({pair[side].shape[1] for pair in turned.values()}) == 1 for side in (0, 1))
+        rows_match = all(X.shape[0] == labels.shape[0] for X, labels in oriented.values())
+        columns_match = all(len({pair[side].shape[1] for pair in oriented.values()}) == 1 for side in (0, 1))
         if rows_match and columns_match:
-            return turned
+            return oriented
     shapes = ", ".join(
         f"{KEYS[split]} {_shape(X)} with labels {_shape(labels)}" for split, (X, labels) in pairs.items()
     )
     raise InputError(
-        f"{file}: the shapes do not fit together ({shapes}): every split needs one label row a document, "
+        f"{file}: the shapes do not match ({shapes}): every split needs one row of labels per document, "
         "and as many columns as the others"
     )
 
@@ -113,7 +113,7 @@ def _to_split(split: str, pair: Pair, file: str) -> MatrixSplit:
     import numpy as np
     from scipy.sparse import csr_matrix
 
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinity, found below
+    with np.errstate(over="ignore"):  # values too large for float32 become infinity, which is checked below
         X = csr_matrix(pair[0], dtype=np.float32)
     if not X.shape[0]:
         raise InputError(f"{file}: {KEYS[split]} has no rows")
@@ -129,19 +129,19 @@ def _to_split(split: str, pair: Pair, file: str) -> MatrixSplit:
     return MatrixSplit(X, ids, _labels(pair[1], f"{file}: gnd_{KEYS[split]}"))
 
 
-def _labels(matrix: Any, place: str) -> list[tuple[str, ...]]:
+def _labels(matrix: Any, name: str) -> list[tuple[str, ...]]:
     import numpy as np
     from scipy.sparse import csr_matrix, issparse
 
     if matrix.shape[1] == 1:
         column = matrix.toarray() if issparse(matrix) else matrix
         if not np.array_equal(column, np.floor(column)):
-            raise InputError(f"{place} must hold whole class numbers or 0 and 1")
+            raise InputError(f"{name} must hold integer class numbers or 0 and 1")
         return [(str(int(value)),) for value in column[:, 0]]
     rows = csr_matrix(matrix)
     rows.eliminate_zeros()
     if np.any(rows.data != 1):
-        raise InputError(f"{place} must hold 0 and 1, or one class number a document")
+        raise InputError(f"{name} must hold 0 and 1, or one class number per document")
     rows.sort_indices()
     names = [str(column) for column in range(rows.shape[1])]
     return [

@@ -1,4 +1,4 @@
-"""Parquet: column files, read some rows at a time."""
+"""Read Parquet files in batches of rows."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ ROWS_PER_BATCH = 1024
 
 
 def read_parquet(path: Path, meter: Meter) -> Records:
-    """Yield the rows by column name; columns of bytes (images, say) are left out."""
+    """Yield the rows by column name; binary columns are left out."""
     rows = (fields for batch in _batches(path, meter) for fields in json_rows(batch))
     for number, fields in enumerate(rows, start=1):
         yield number, number, fields
 
 
 def json_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a batch as JSON by column name, without columns of bytes."""
-    batch = batch.select(_without_bytes(batch.schema))
-    odd = [column.name for column in batch.schema if not _is_json(column.type)]
+    """Yield the rows of a batch as JSON objects, without binary columns."""
+    batch = batch.select(_text_columns(batch.schema))
+    converted = [column.name for column in batch.schema if not _is_json(column.type)]
     for fields in batch.to_pylist():
-        for name in odd:
+        for name in converted:
             fields[name] = _to_json(fields[name])
         yield fields
 
@@ -45,7 +45,7 @@ def _batches(path: Path, meter: Meter) -> Iterator[pa.RecordBatch]:
             rows = max(file.metadata.num_rows, 1)
             meter.fraction = lambda: done / rows
             _check_names(file.schema_arrow, path.name)
-            for batch in file.iter_batches(ROWS_PER_BATCH, columns=_without_bytes(file.schema_arrow)):
+            for batch in file.iter_batches(ROWS_PER_BATCH, columns=_text_columns(file.schema_arrow)):
                 yield batch
                 done += batch.num_rows
     except (pa.ArrowException, OSError) as error:
@@ -56,24 +56,29 @@ def _batches(path: Path, meter: Meter) -> Iterator[pa.RecordBatch]:
 def _check_names(schema: pa.Schema, file: str) -> None:
     repeated = [name for name in schema.names if schema.names.count(name) > 1]
     if repeated:
-        raise InputError(f"{file}: the column {quote(repeated[0])} is there twice: rename one")
+        raise InputError(f"{file}: the column {quote(repeated[0])} appears twice: rename one")
 
 
-def _without_bytes(schema: pa.Schema) -> list[str]:
-    return [column.name for column in schema if not _is_bytes(column.type)]
+def _text_columns(schema: pa.Schema) -> list[str]:
+    return [column.name for column in schema if not _is_binary(column.type)]
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def _is_binary(kind: pa.DataType) -> bool:
     import pyarrow.types as kinds
 
     if kinds.is_dictionary(kind):
         kind = kind.value_type
-    names = ("is_binary", "is_large_binary", "is_fixed_size_binary", "is_binary_view")  # the last since 16
+    names = (
+        "is_binary",
+        "is_large_binary",
+        "is_fixed_size_binary",
+        "is_binary_view",
+    )  # the last since pyarrow 16
     return any(getattr(kinds, name)(kind) for name in names if hasattr(kinds, name))
 
 
 def _is_json(kind: pa.DataType) -> bool:
-    """Tell whether the values of a column are JSON as they come, which spares looking at each."""
+    """Return whether the values of a column need no conversion."""
     import pyarrow.types as kinds
 
     return any(
@@ -81,18 +86,15 @@ def _is_json(kind: pa.DataType) -> bool:
     )
 
 
-def _to_json(value: Any) -> Any:  # Any: whatever Arrow makes of a cell
-    """Turn a cell into JSON: dates as text, NaN as null, maps as objects, nested values likewise.
-
-    Bytes within it are left out.
-    """
+def _to_json(value: Any) -> Any:  # Any: a cell of any Arrow type
+    """Convert a cell to JSON: dates to text, NaN to null, maps to objects; nested bytes are left out."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, dict):
         return {str(key): _to_json(item) for key, item in value.items() if not isinstance(item, bytes)}
-    if isinstance(value, list) and value and isinstance(value[0], tuple):  # what Arrow makes of a map
+    if isinstance(value, list) and value and isinstance(value[0], tuple):  # a map
         return _to_json(dict(value))
     if isinstance(value, list | tuple):
         return [_to_json(item) for item in value if not isinstance(item, bytes)]

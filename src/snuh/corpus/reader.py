@@ -1,4 +1,4 @@
-"""Documents from a file of records, whatever the format: what all readers share."""
+"""Shared parts of all readers: decoding lines, progress, duplicate ids, and records to documents."""
 
 from __future__ import annotations
 
@@ -24,30 +24,35 @@ from snuh.corpus.document import (
 )
 from snuh.errors import InputError
 
-# Finding repeated ids in eight bytes an id.
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-RECENT = 65_536
+MAX_RECENT_IDS = 65_536
+DOCUMENTS_PER_REPORT = 256
+BOM = b"\xef\xbb\xbf"
+GZIP_MAGIC = b"\x1f\x8b"
+
+# (line for messages, default id, fields); Any: values of any JSON type.
+Record: TypeAlias = tuple[int, int, dict[str, Any]]
+Records: TypeAlias = Generator[Record, None, None]
 
 
 class SeenIds:
-    """Tells which ids may have come before, by their 64-bit hash.
+    """Detects duplicate ids by their 64-bit hashes, in eight bytes per id.
 
-    The latest ids are compared at once, older ones block by block; a hash reported here is a suspicion
-    (two ids may share one), so the caller looks again at the ids themselves.
+    Recent ids are compared immediately, older ones in blocks. Two ids may share a hash, so the caller has to
+    verify reported hashes with the ids themselves.
     """
 
-    def __init__(self, *, recent: int = RECENT) -> None:
-        """Compare ids at once with up to `recent` ids before them."""
-        self._limit = recent
+    def __init__(self, *, max_recent: int = MAX_RECENT_IDS) -> None:
+        """Compare each id immediately with up to `max_recent` ids before it."""
+        self._limit = max_recent
         self._recent: set[int] = set()
         self._runs: list[NDArray[np.int64]] = []  # sorted, each larger than the next
 
     def add(self, doc_id: str) -> frozenset[int]:
-        """Remember an id and return the hashes found twice so far, usually none."""
+        """Add an id and return the duplicate hashes detected by now, usually none."""
         digest = hash(doc_id)
         if digest in self._recent:
             return frozenset((digest,))
@@ -55,7 +60,7 @@ class SeenIds:
         return self.check() if len(self._recent) >= self._limit else frozenset()
 
     def check(self) -> frozenset[int]:
-        """Compare the latest ids with all before them and return the hashes found twice."""
+        """Compare the recent ids with all before them and return the duplicate hashes."""
         if not self._runs and len(self._recent) < self._limit:
             return frozenset()
         import numpy as np
@@ -64,8 +69,8 @@ class SeenIds:
         self._recent.clear()
         repeated: set[int] = set()
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, block), run.size - 1)
-            repeated.update(block[run[places] == block].tolist())
+            indices = np.minimum(np.searchsorted(run, block), run.size - 1)
+            repeated.update(block[run[indices] == block].tolist())
         self._runs.append(block)
         while len(self._runs) > 1 and self._runs[-2].size <= self._runs[-1].size:
             merged = np.concatenate([self._runs.pop(), self._runs.pop()])
@@ -74,27 +79,18 @@ class SeenIds:
         return frozenset(repeated)
 
 
-# A source whose every reading is reported, also by readers that ask for no report.
+class ProgressSource(TextSource):
+    """Wraps a source to report the progress of each iteration to a callback of its own."""
 
-
-class WatchedSource(TextSource):
-    """The documents of another source; how far each reading is goes to a callback of its own, in order."""
-
-    def __init__(self, source: TextSource, *readings: FractionCallback) -> None:
-        """Report the first reading to the first callback, and so on; there may be more readings."""
+    def __init__(self, source: TextSource, *callbacks: FractionCallback) -> None:
+        """Report the n-th iteration to the n-th callback; there may be more iterations."""
         self.name = source.name
         self._source = source
-        self._readings = iter(readings)
+        self._callbacks = iter(callbacks)
 
     def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
-        """Yield the documents of the other source."""
-        yield from self._source.documents(next(self._readings, progress))
-
-
-# Lines of UTF-8 text from a file, compressed or not.
-
-BOM = b"\xef\xbb\xbf"
-GZIP_MAGIC = b"\x1f\x8b"
+        """Yield the documents of the wrapped source."""
+        yield from self._source.documents(next(self._callbacks, progress))
 
 
 def _nothing_read() -> float:
@@ -103,14 +99,14 @@ def _nothing_read() -> float:
 
 @dataclass(slots=True)
 class Meter:
-    """Tells how far a reading has come; the reader sets `fraction` once it knows how to measure."""
+    """The progress of a reader, which sets `fraction` once the file is open."""
 
     fraction: Callable[[], float] = _nothing_read
 
 
 @contextmanager
 def open_bytes(path: Path, meter: Meter) -> Iterator[io.BufferedIOBase]:
-    """Open a file for reading, decompressing gzip (known by its first bytes), and set up the meter."""
+    """Open a file for reading, decompressing gzip (detected by its magic bytes), and set up the meter."""
     with path.open("rb") as raw:
         size = max(os.fstat(raw.fileno()).st_size, 1)
         # For gzip this is the position in the compressed file.
@@ -122,7 +118,7 @@ def open_bytes(path: Path, meter: Meter) -> Iterator[io.BufferedIOBase]:
 
 
 def _decompressed(raw: BinaryIO) -> io.BufferedReader:
-    # GzipFile finds lines in Python; the C buffer around it does so several times faster.
+    # GzipFile splits lines in Python; the C buffer around it is several times faster.
     return io.BufferedReader(gzip.GzipFile(fileobj=raw), buffer_size=1 << 17)
 
 
@@ -148,30 +144,25 @@ def text_lines(path: Path, meter: Meter) -> Iterator[tuple[int, str]]:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
-def not_utf8(error: UnicodeDecodeError, place: str) -> InputError:
-    """Say which byte of a line is not UTF-8."""
+def not_utf8(error: UnicodeDecodeError, location: str) -> InputError:
+    """Return an error that names the first invalid byte of a line."""
     before = error.object[: error.start]
     column = error.start - (before.rfind(b"\n") + 1) + 1
     return InputError(
-        f"{place}: byte {column} (0x{error.object[error.start]:02x}) is not valid UTF-8: "
+        f"{location}: byte {column} (0x{error.object[error.start]:02x}) is not valid UTF-8: "
         "convert the file to UTF-8"
     )
 
 
-# (line for messages, number for documents without id, fields); Any: whatever the file holds.
-Record: TypeAlias = tuple[int, int, dict[str, Any]]
-Records: TypeAlias = Generator[Record, None, None]
 Reader: TypeAlias = Callable[[Path, Meter], Records]
-
-DOCUMENTS_PER_REPORT = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file: how to read its records, what a place in it is called, a hint on its fields."""
+    """A file format: the reader of its records, the unit of locations in messages, a hint on its fields."""
 
     read: Reader
-    place: str = "line"
+    unit: str = "line"
     hint: str = ""
 
 
@@ -181,7 +172,7 @@ class RecordSource(TextSource):
     def __init__(
         self, path: Path, form: Format, *, name: str | None = None, fields: FieldNames | None = None
     ) -> None:
-        """Read `path` by `form`, with text and id in the named fields."""
+        """Read `path` in the given format, with text and id in the named fields."""
         self.name = name or path.name
         self._path = path
         self._format = form
@@ -207,27 +198,27 @@ class RecordSource(TextSource):
             progress(1.0)
 
     def _read(self, meter: Meter) -> Iterator[tuple[int, Document]]:
-        # Closing at once, not when collected, frees the file even if the consumer stops early.
+        # Close explicitly, so that the file is released even if the consumer stops early.
         with closing(self._format.read(self._path, meter)) as records:
             for line, number, fields in records:
                 try:
                     document = to_document(fields, number, self._fields)
                 except RecordError as error:
                     hint = self._format.hint if isinstance(error, MissingFieldError) else ""
-                    place = f"{self._path.name} {self._format.place} {line}"
-                    raise InputError(f"{place}: {error}{hint}") from None
+                    location = f"{self._path.name} {self._format.unit} {line}"
+                    raise InputError(f"{location}: {error}{hint}") from None
                 yield line, document
 
     def _refuse(self, repeated: frozenset[int]) -> None:
-        # Read again: names both lines, and lets two different ids of the same hash pass.
+        # Read again to report both lines, and to accept different ids with equal hashes.
         first: dict[str, int] = {}
         for line, document in self._read(Meter()):
             if hash(document.id) not in repeated:
                 continue
             if document.id in first:
-                place = self._format.place
+                unit = self._format.unit
                 raise InputError(
-                    f"{self._path.name} {place} {line}: the id {quote(document.id)} is already used "
-                    f"on {place} {first[document.id]}: ids must be unique"
+                    f"{self._path.name} {unit} {line}: the id {quote(document.id)} is already used "
+                    f"on {unit} {first[document.id]}: ids must be unique"
                 )
             first[document.id] = line

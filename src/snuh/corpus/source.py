@@ -1,4 +1,4 @@
-"""Opening a source by what the user typed."""
+"""Open a source by path, dataset name or "-"."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMATS = {
     ".tsv.gz": Format(read_tsv, hint=HEADER_HINT),
     ".txt": Format(read_plain),
     ".txt.gz": Format(read_plain),
-    ".parquet": Format(read_parquet, place="row"),
+    ".parquet": Format(read_parquet, unit="row"),
 }
 MATRIX_SUFFIX = ".mat"
 SUFFIXES = (*FORMATS, MATRIX_SUFFIX)
@@ -39,9 +39,9 @@ SUFFIXES = (*FORMATS, MATRIX_SUFFIX)
 def open_source(
     spec: str | Path, *, text_field: str = "text", id_field: str = "id"
 ) -> TextSource | MatrixSource:
-    """Open a file, a folder of text files, "-" for standard input, or a corpus by its name in SNUH_DATA.
+    """Open a file, a folder of text files, "-" for standard input, or a dataset by its name in SNUH_DATA.
 
-    The field names are for formats with named fields only. Mistakes in the content show when it is iterated.
+    Field names apply to formats with named fields only. Invalid content raises InputError during iteration.
     """
     fields = FieldNames(text_field, id_field)
     if str(spec) == "-":
@@ -70,9 +70,9 @@ def open_source(
 
 
 def source_path(spec: str) -> Path | None:
-    """Return where the source is; None where there is none of that name, and for an address in a database."""
+    """Return the path of a source; None if there is none, or for the URL of a database."""
     if spec == "-":
-        return Path("/dev/stdin")  # where there is such: it may be a file that the shell opened
+        return Path("/dev/stdin")  # it may be a file redirected by the shell
     try:
         return _locate(spec)
     except InputError:
@@ -83,7 +83,7 @@ def _locate(spec: str) -> Path:
     if not spec.strip():
         raise InputError("the source is empty: give a file, a folder, a corpus name, or - for standard input")
     path = Path(spec)
-    if os.path.exists(spec):  # unlike Path.exists, false for a name that is too long
+    if os.path.exists(spec):  # unlike Path.exists, False for a name that is too long
         return path
     is_path = path.name != spec or (spec.endswith(SUFFIXES) and not os.environ.get(VARIABLE))
     if is_path:

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line."""
+"""Readers of text formats: JSON lines, CSV and TSV, plain text, standard input and folders of text files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,18 @@ from snuh.corpus.document import JSON, Document, FieldNames, FractionCallback, T
 from snuh.corpus.reader import BOM, Format, Meter, Records, RecordSource, not_utf8, text_lines
 from snuh.errors import InputError
 
+# The largest limit that every platform accepts; the default rejects fields over 128 KiB.
+FIELD_LIMIT = 2**31 - 1
+HEADER_HINT = "; the first line of the file must hold the column names"
+LABEL_SEPARATORS = re.compile(r"[;|]")
+STDIN_NAME = "standard input"
+CHUNK_BYTES = 1 << 16
+TEXT_SUFFIXES = (".txt", ".md", ".rst")
+DOCUMENTS_PER_REPORT = 256
+
 
 def _no_number(_: str) -> None:
-    # Python writes NaN and Infinity, which are not JSON and could not be written again: they become null.
+    # NaN and Infinity, which Python writes, are not valid JSON: they become null.
     return None
 
 
@@ -27,7 +36,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def read_jsonl(path: Path, meter: Meter) -> Records:
-    """Yield each line's object, skipping blank lines; a document without an id is named by its line."""
+    """Yield the object of each line, skipping blank lines; the default id is the line number."""
     for number, line in text_lines(path, meter):
         try:
             fields = _DECODER.decode(line)
@@ -42,34 +51,26 @@ def read_jsonl(path: Path, meter: Meter) -> Records:
         yield number, number, fields
 
 
-def _check_surrogates(fields: object, place: str) -> None:
-    # JSON can write half a character, such as "\\ud83d" alone, which no UTF-8 file can hold again.
+def _check_surrogates(fields: object, location: str) -> None:
+    # JSON can hold a lone surrogate such as "\\ud83d", which UTF-8 cannot encode.
     try:
         json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        half = f"\\u{ord(error.object[error.start]):04x}"
+        surrogate = f"\\u{ord(error.object[error.start]):04x}"
         raise InputError(
-            f"{place}: holds half a character ({half}): remove it, or write the whole character"
+            f"{location}: holds half a character ({surrogate}): remove it, or write the whole character"
         ) from None
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        what = error.msg.removesuffix(" at")  # as in "Unterminated string starting at"
-        return f"not valid JSON ({what} at character {error.pos + 1})"
+        message = error.msg.removesuffix(" at")  # as in "Unterminated string starting at"
+        return f"not valid JSON ({message} at character {error.pos + 1})"
     if isinstance(error, RecursionError):
         return "not valid JSON (nested too deeply)"
-    # All that is left: Python refuses whole numbers that take long to convert.
+    # The only other ValueError: Python rejects integers that take long to convert.
     limit = sys.get_int_max_str_digits()
     return f"holds a number of more than {limit:,} digits: shorten it, or write it as a string"
-
-
-# Tables: comma or tab separated values with the column names in the first row.
-
-# The largest limit that every platform takes; the default refuses fields over 128 KiB.
-FIELD_LIMIT = 2**31 - 1
-HEADER_HINT = "; the first line of the file must hold the column names"
-LABEL_SEPARATORS = re.compile(r"[;|]")
 
 
 def read_csv(path: Path, meter: Meter) -> Records:
@@ -83,10 +84,10 @@ def read_tsv(path: Path, meter: Meter) -> Records:
 
 
 def _read_table(path: Path, meter: Meter, delimiter: str) -> Records:
-    """Yield the rows by column name; `labels` holds several, separated by ";" or "|", `label` holds one."""
+    """Yield the rows by column name; `labels` may hold several labels separated by ";" or "|"."""
     csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))
     lines = (line for _, line in text_lines(path, meter))
-    # strict: a quote that never closes would otherwise swallow the rest of the file as one text.
+    # strict: otherwise an unclosed quote would make the rest of the file one field.
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     number = 0
@@ -106,19 +107,19 @@ def _read_table(path: Path, meter: Meter, delimiter: str) -> Records:
         ) from None
 
 
-def _check_header(row: list[str], place: str) -> list[str]:
+def _check_header(row: list[str], location: str) -> list[str]:
     names = [name.strip() for name in row]
     if not any(names):
-        raise InputError(f"{place}: expected the column names, got a blank line")
+        raise InputError(f"{location}: expected the column names, got a blank line")
     repeated = [name for name in names if name and names.count(name) > 1]
     if repeated:
-        raise InputError(f"{place}: the column {quote(repeated[0])} is there twice: rename one")
+        raise InputError(f"{location}: the column {quote(repeated[0])} appears twice: rename one")
     return names
 
 
-def _fields(header: list[str], row: list[str], place: str) -> dict[str, Any]:
+def _fields(header: list[str], row: list[str], location: str) -> dict[str, Any]:
     if len(row) != len(header):
-        raise InputError(f"{place}: expected {len(header)} fields as in the header, got {len(row)}")
+        raise InputError(f"{location}: expected {len(header)} fields as in the header, got {len(row)}")
     fields: dict[str, Any] = dict(zip(header, row, strict=True))
     # An unnamed column is the row index that some tools write.
     fields.pop("", None)
@@ -127,55 +128,47 @@ def _fields(header: list[str], row: list[str], place: str) -> dict[str, Any]:
     return fields
 
 
-# Plain text: one document a line.
-
-
 def read_plain(path: Path, meter: Meter) -> Records:
-    """Yield each line that is not blank as a text, named by its line number."""
+    """Yield each non-blank line as a text; the id is the line number."""
     for number, line in text_lines(path, meter):
         if not line.isspace() and line:
             yield number, number, {"text": line.rstrip("\r\n")}
 
 
-# Standard input: kept in a temporary file, so that it can be read more than once.
-
-NAME = "standard input"
-PIECE_BYTES = 1 << 16
-
-
 class StdinSource(TextSource):
-    """JSON lines if the first line that is not blank starts an object, else one text a line.
+    """Standard input: JSON lines if the first non-blank line starts an object, otherwise one text per line.
 
-    The input is read to its end at the first iteration; the file is deleted with this object.
+    The first iteration copies the input to a temporary file, so that it can be read repeatedly; the file is
+    deleted with this object.
     """
 
     def __init__(self, *, stream: BinaryIO | None = None, fields: FieldNames | None = None) -> None:
-        """Read `stream`, or standard input where none is given."""
-        self.name = NAME
+        """Read `stream`; standard input by default."""
+        self.name = STDIN_NAME
         self._stream = stream
         self._fields = fields or FieldNames()
         self._source: RecordSource | None = None
 
     def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
-        """Yield the documents, after the whole input has come in."""
+        """Yield the documents once all input has been read."""
         if self._source is None:
             self._source = self._spool()
         yield from self._source.documents(progress)
 
     def _spool(self) -> RecordSource:
-        # In a folder of its own the file can bear the name that messages show.
+        # In a folder of its own, the file can have the name that messages show.
         folder = tempfile.TemporaryDirectory(prefix="snuh-")
         weakref.finalize(self, folder.cleanup)
-        path = Path(folder.name) / NAME
+        path = Path(folder.name) / STDIN_NAME
         with path.open("wb") as file:
             stream = self._stream or sys.stdin.buffer
-            # A plain read goes on in C until it has all it asked for, and Ctrl-C would have to wait for that.
+            # read() blocks in C until it has all bytes and delays Ctrl-C; read1() returns what is available.
             read = getattr(stream, "read1", stream.read)
-            while piece := read(PIECE_BYTES):
-                file.write(piece)
+            while chunk := read(CHUNK_BYTES):
+                file.write(chunk)
         form = Format(read_jsonl if _holds_objects(path) else read_plain)
         if form.read is read_plain:
-            self._fields.check_unused(NAME)
+            self._fields.check_unused(STDIN_NAME)
         return RecordSource(path, form, fields=self._fields)
 
 
@@ -184,16 +177,10 @@ def _holds_objects(path: Path) -> bool:
     return next((line.startswith("{") for line in lines if line), False)
 
 
-# A folder of text files: one document a file.
-
-SUFFIXES = (".txt", ".md", ".rst")
-DOCUMENTS_PER_REPORT = 256
-
-
 class FolderSource(TextSource):
-    """The text files below a folder, in the order of their paths; hidden files and folders are left out.
+    """The text files below a folder, sorted by path, without hidden files and folders.
 
-    A document's id is the path inside the folder; the first sub-folder on it is the metadata "folder".
+    The id of a document is its relative path; the first component of a nested path is the metadata "folder".
     """
 
     def __init__(self, folder: Path, *, name: str | None = None) -> None:
@@ -202,11 +189,13 @@ class FolderSource(TextSource):
         self._folder = folder
 
     def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
-        """Yield one document a file."""
+        """Yield one document per file."""
         doc_ids = sorted(_text_files(self._folder))
         if not doc_ids:
-            kinds = ", ".join(SUFFIXES)
-            raise InputError(f"{self._folder}: there are no text files in this folder (looked for {kinds})")
+            suffixes = ", ".join(TEXT_SUFFIXES)
+            raise InputError(
+                f"{self._folder}: there are no text files in this folder (looked for {suffixes})"
+            )
         for count, doc_id in enumerate(doc_ids):
             if progress is not None and count % DOCUMENTS_PER_REPORT == 0:
                 progress(count / len(doc_ids))
@@ -237,7 +226,7 @@ def _text_files(folder: Path) -> Iterator[str]:
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
-            if name.startswith(".") or not name.lower().endswith(SUFFIXES):
+            if name.startswith(".") or not name.lower().endswith(TEXT_SUFFIXES):
                 continue
             yield _check_name((Path(parent) / name).relative_to(folder).as_posix())
 
