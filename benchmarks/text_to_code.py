@@ -29,7 +29,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from snuh.encoder import Encoder, Layer
 from snuh.features import TfidfFeatures
 from snuh.features.vocabulary import DEFAULT_PATTERN, word_splitter
-from snuh.features.weighting import TermReader, weigh
+from snuh.features.weighting import PythonTermCounter, tfidf_weights
 
 BITS = 64
 
@@ -115,8 +115,8 @@ def make_contenders(features: TfidfFeatures, *, others: bool) -> dict[str, Conte
 
 
 def with_words(features: TfidfFeatures, split: Callable[[str], list[str]]) -> Contender:
-    reader = TermReader(features.terms, split=split)
-    return lambda texts: weigh(reader.count(texts), features.idf, sublinear_tf=True)
+    reader = PythonTermCounter(features.terms, split=split)
+    return lambda texts: tfidf_weights(reader.count(texts), features.idf, sublinear_tf=True)
 
 
 def with_tokenizers(features: TfidfFeatures) -> Contender:

@@ -1,4 +1,4 @@
-"""Toy worlds whose answer is known by construction."""
+"""Toy corpora whose results are known by construction."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 WORDS_PER_TOPIC = 40
 SHARED_WORDS = 40
-OWN_SHARE = 0.7  # of a document's words, those of its topic
+TOPIC_FRACTION = 0.7  # of the words of a document
 
 
 def planted_topics(docs: int = 300, topics: int = 4, seed: int = 0) -> list[dict[str, Any]]:
-    """Draw documents from topics that each have words of their own, beside words that all share.
+    """Draw documents from topics with words of their own and words that all topics share.
 
-    Topics take turns, so their sizes differ by one at most. Label: the topic. Split: of every ten documents
-    eight are train, one is val and one is test, all topics in each.
+    Topics alternate, so their sizes differ by at most one. The label is the topic. Of every ten documents of
+    a topic eight are in the split train, one in val and one in test.
     """
     rng = np.random.default_rng(seed)
     shared = [f"common{number}" for number in range(SHARED_WORDS)]
@@ -28,7 +28,7 @@ def planted_topics(docs: int = 300, topics: int = 4, seed: int = 0) -> list[dict
     for number in range(docs):
         topic = number % topics
         length = int(rng.integers(20, 40))
-        own = _draw(rng, topic_words(topic), int(length * OWN_SHARE))
+        own = _draw(rng, topic_words(topic), int(length * TOPIC_FRACTION))
         words = own + _draw(rng, shared, length - len(own))
         split = {8: "val", 9: "test"}.get(number // topics % 10, "train")
         records.append(
@@ -55,7 +55,7 @@ def write_jsonl(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
 
 @contextmanager
 def files_limited_to(size: int) -> Iterator[None]:
-    """Let no file grow beyond `size` bytes, as if the disk were full."""
+    """Limit files to `size` bytes, as if the disk were full."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

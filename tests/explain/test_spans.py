@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from snuh.explain import term_spans
 from snuh.features import TfidfFeatures
-from snuh.features.tokenizer_numba import TermScanner
+from snuh.features.tokenizer_numba import NumbaTermCounter
 from snuh.features.vocabulary import DEFAULT_PATTERN, word_splitter
 
 # Letters whose lower case is longer (İ), depends on what follows (Σ) or has no upper case (ß); combining
@@ -36,7 +36,7 @@ def test_spans_are_the_words_that_the_features_count(text: str, lowercase: bool)
     features = features_of({*words, "unused"}, lowercase=lowercase)
     spans = term_spans(text, features)
     assert {word: len(offsets) for word, offsets in spans.items()} == dict(words)
-    counted = TermScanner(features.terms, lowercase=lowercase).count([text])
+    counted = NumbaTermCounter(features.terms, lowercase=lowercase).count([text])
     assert {features.terms[term] for term in counted.indices} == set(spans)
     for word, offsets in spans.items():
         for start, end in offsets:

@@ -65,7 +65,7 @@ def test_rows_do_not_depend_on_batches_or_threads(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(features.transform(iter(TEXTS * 20), threads=3).toarray(), expected)
 
 
-def test_too_many_distinct_words_forget_the_rarest() -> None:
+def test_too_many_distinct_words_drop_the_rarest() -> None:
     counts = WordCounts(limit=10)
     for number in range(100):
         counts.add(["often", "often", "twice" if number in (0, 1) else "often", f"once{number}"])
@@ -123,7 +123,7 @@ def test_features_saved_before_they_were_fitted_are_refused() -> None:
         TfidfFeatures.from_json(TfidfFeatures().to_json())
 
 
-def test_a_vocabulary_that_is_no_object_is_refused() -> None:
+def test_a_vocabulary_that_is_not_an_object_is_refused() -> None:
     with pytest.raises(ModelError, match="got list"):
         TfidfFeatures.from_json([])  # type: ignore[arg-type]
 
@@ -149,12 +149,12 @@ def test_a_vocabulary_that_is_no_object_is_refused() -> None:
         ({"sublinear_tf": 1}, "sublinear_tf"),
     ],
 )
-def test_a_setting_that_cannot_work_is_refused_at_once(options: dict[str, Any], message: str) -> None:
+def test_an_invalid_setting_is_refused_by_the_constructor(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         TfidfFeatures(**options)
 
 
-def test_an_empty_vocabulary_says_what_was_seen_and_what_removed_it() -> None:
+def test_an_empty_vocabulary_is_explained() -> None:
     with pytest.raises(InputError, match=r"3 documents held 4 distinct words; stop_words removed 1, "
                        r"min_df=2 removed 2, max_df=2 removed 1$"):  # fmt: skip
         TfidfFeatures(stop_words=["and"], max_df=2).fit(["and red", "and red", "green red blue"])
@@ -166,7 +166,7 @@ def test_an_empty_vocabulary_says_what_was_seen_and_what_removed_it() -> None:
         TfidfFeatures().fit(["red", "red", "red"])
 
 
-def test_too_few_or_equal_documents_are_called_by_their_name() -> None:
+def test_too_few_or_equal_documents_are_explained() -> None:
     for options in ({}, {"min_df": 1}, {"max_df": 1.0}):
         with pytest.raises(InputError, match=r"only 1 document .*: give more documents$"):
             TfidfFeatures(**options).fit(["red green"])
@@ -183,7 +183,7 @@ def test_too_few_or_equal_documents_are_called_by_their_name() -> None:
         TfidfFeatures(stop_words=None, min_df=3).fit(["red", "red", "red", "red", "red green", "red blue"])
 
 
-def test_what_is_no_list_of_texts_is_refused() -> None:
+def test_anything_but_an_iterable_of_texts_is_refused() -> None:
     features = fitted()
     with pytest.raises(InputError, match="got one str"):
         features.transform("one text")

@@ -56,7 +56,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Count with Python's own tools or with machine code, whatever the size of the input."""
     import_module("snuh.features.tokenizer_numba")  # once it is there, it is used for small inputs too
     if request.param == "python":
-        monkeypatch.setattr(tfidf, "is_scanner_worthwhile", lambda characters: False)
+        monkeypatch.setattr(tfidf, "is_numba_worthwhile", lambda characters: False)
     return str(request.param)
 
 
@@ -95,20 +95,20 @@ tricky = st.text(alphabet="abABzZ09_ .-\n\x00éÉßẞİıΣσςاًُ今天👍
 @settings(max_examples=150)
 @given(texts=st.lists(tricky | st.text(max_size=20), min_size=1, max_size=6), lowercase=st.booleans())
 def test_any_text_gives_the_rows_of_scikit_learn_both_ways(texts: list[str], lowercase: bool) -> None:
-    from snuh.features.tokenizer_numba import TermScanner
+    from snuh.features.tokenizer_numba import NumbaTermCounter
     from snuh.features.vocabulary import word_splitter
-    from snuh.features.weighting import TermReader
+    from snuh.features.weighting import PythonTermCounter
 
     texts = ["always here", *texts]
     ours, theirs = both(texts, lowercase=lowercase)
     assert ours.terms == theirs.get_feature_names_out().tolist()
     assert_same_rows(ours.transform(texts), theirs.transform(texts))
-    reader = TermReader(ours.terms, split=word_splitter(DEFAULT_PATTERN, lowercase=lowercase))
-    scanner = TermScanner(ours.terms, lowercase=lowercase)
-    by_python, by_scanner = reader.count(texts), scanner.count(texts)
-    np.testing.assert_array_equal(by_python.indptr, by_scanner.indptr, strict=True)
-    np.testing.assert_array_equal(by_python.indices, by_scanner.indices, strict=True)
-    np.testing.assert_array_equal(by_python.counts, by_scanner.counts, strict=True)
+    by_python = PythonTermCounter(ours.terms, split=word_splitter(DEFAULT_PATTERN, lowercase=lowercase))
+    by_numba = NumbaTermCounter(ours.terms, lowercase=lowercase)
+    python_counts, numba_counts = by_python.count(texts), by_numba.count(texts)
+    np.testing.assert_array_equal(python_counts.indptr, numba_counts.indptr, strict=True)
+    np.testing.assert_array_equal(python_counts.indices, numba_counts.indices, strict=True)
+    np.testing.assert_array_equal(python_counts.counts, numba_counts.counts, strict=True)
 
 
 def test_max_terms_keeps_the_most_frequent_terms_like_scikit_learn() -> None:

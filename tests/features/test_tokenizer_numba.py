@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import snuh
-from snuh.features.tokenizer_numba import TermScanner, word_characters
+from snuh.features.tokenizer_numba import NumbaTermCounter, word_characters
 
 
 def test_the_word_table_agrees_with_the_pattern_on_every_code_point() -> None:
@@ -20,7 +20,7 @@ def test_the_word_table_agrees_with_the_pattern_on_every_code_point() -> None:
 
 
 def test_a_word_is_never_taken_for_a_term_that_only_begins_or_ends_like_it() -> None:
-    scanner = TermScanner(["café", "cafés", "straße"], lowercase=True)
+    scanner = NumbaTermCounter(["café", "cafés", "straße"], lowercase=True)
     counted = scanner.count(["CAFÉ caf cafésx xcafé straß", "Cafés STRAßE straße café-café"])
     assert counted.indptr.tolist() == [0, 1, 4]
     assert counted.indices.tolist() == [0, 0, 1, 2]
@@ -28,19 +28,19 @@ def test_a_word_is_never_taken_for_a_term_that_only_begins_or_ends_like_it() -> 
 
 
 def test_words_end_at_the_end_of_their_text() -> None:
-    counted = TermScanner(["ab", "abcd", "cd"], lowercase=True).count(["ab", "cd", "", "abcd", "a", "b"])
+    counted = NumbaTermCounter(["ab", "abcd", "cd"], lowercase=True).count(["ab", "cd", "", "abcd", "a", "b"])
     assert counted.indptr.tolist() == [0, 1, 2, 2, 3, 3, 3]
     assert counted.indices.tolist() == [0, 2, 1]
 
 
 def test_a_crowded_table_still_finds_every_term() -> None:
     terms = sorted(f"{number:x}term" for number in range(20_000))
-    counted = TermScanner(terms, lowercase=True).count([" ".join(reversed(terms))])
+    counted = NumbaTermCounter(terms, lowercase=True).count([" ".join(reversed(terms))])
     np.testing.assert_array_equal(counted.indices, np.arange(len(terms)))
     assert set(counted.counts.tolist()) == {1}
 
 
-def test_no_writable_folder_for_machine_code_is_no_error(tmp_path: Path) -> None:
+def test_kernels_compile_without_a_writable_cache_folder(tmp_path: Path) -> None:
     copy = tmp_path / "snuh"
     shutil.copytree(Path(snuh.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     blocked = tmp_path / "blocked"  # files where folders would be made stop even the super-user
@@ -49,8 +49,9 @@ def test_no_writable_folder_for_machine_code_is_no_error(tmp_path: Path) -> None
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(tmp_path), "HOME": str(blocked), "XDG_CACHE_HOME": str(blocked)}
     program = (
-        "from snuh.features.tokenizer_numba import TermScanner, _count_terms as kernel;"
-        "print(TermScanner(['ab'], lowercase=True).count(['AB ab']).counts[0], type(kernel._cache).__name__)"
+        "from snuh.features.tokenizer_numba import NumbaTermCounter, _count_terms as kernel;"
+        "counter = NumbaTermCounter(['ab'], lowercase=True);"
+        "print(counter.count(['AB ab']).counts[0], type(kernel._cache).__name__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False

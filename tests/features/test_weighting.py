@@ -26,7 +26,7 @@ def test_every_kind_of_matrix_becomes_float32_csr(make: Any) -> None:
     np.testing.assert_array_equal(matrix.toarray(), DENSE)
 
 
-def test_unsorted_doubled_and_zero_entries_are_put_in_order_without_touching_the_original() -> None:
+def test_unsorted_duplicate_and_zero_entries_are_cleaned_up_in_a_copy() -> None:
     data, columns = np.array([1.0, 2.0, 0.0, 3.0], np.float32), np.array([2, 0, 1, 2])
     untidy = sparse.csr_matrix((data, columns, np.array([0, 4])), shape=(1, 3))
     tidy = check_matrix(untidy)
@@ -34,7 +34,7 @@ def test_unsorted_doubled_and_zero_entries_are_put_in_order_without_touching_the
     assert untidy.indices.tolist() == [2, 0, 1, 2] and untidy.data.tolist() == [1.0, 2.0, 0.0, 3.0]
 
 
-def test_a_tidy_matrix_is_not_copied() -> None:
+def test_a_canonical_matrix_is_not_copied() -> None:
     tidy = check_matrix(DENSE)
     assert np.shares_memory(check_matrix(tidy).data, tidy.data)
 
@@ -43,7 +43,7 @@ def test_a_tidy_matrix_is_not_copied() -> None:
 @pytest.mark.parametrize(
     ("value", "name"), [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "inf"), (1e39, "inf")]
 )
-def test_the_first_number_that_is_not_finite_is_named(make: Any, value: float, name: str) -> None:
+def test_the_first_non_finite_number_is_reported(make: Any, value: float, name: str) -> None:
     broken = DENSE.copy()
     broken[2, 1] = broken[2, 2] = value
     with pytest.raises(InputError, match=f"{name}.* in row 2, column 1"):
@@ -65,20 +65,20 @@ def test_the_first_number_that_is_not_finite_is_named(make: Any, value: float, n
         ([[1, 2], [3]], "matrix of numbers"),
     ],
 )
-def test_what_is_no_matrix_of_numbers_is_refused(rows: Any, message: str) -> None:
+def test_anything_but_a_matrix_of_numbers_is_refused(rows: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         check_matrix(rows)
     assert "\n" not in str(caught.value)
 
 
-def test_an_element_that_is_no_number_is_a_type_error_as_in_scikit_learn() -> None:
+def test_an_element_that_is_not_a_number_is_a_type_error_as_in_scikit_learn() -> None:
     rows = DENSE.astype(object)
     rows[0, 0] = {"foo": "bar"}
     with pytest.raises(TypeError, match=r"argument must be .* string.* number"):
         check_matrix(rows)
 
 
-def test_unit_rows_have_length_one_and_zero_rows_stay_zero() -> None:
+def test_unit_rows_have_norm_one_and_zero_rows_stay_zero() -> None:
     rows = unit_rows(DENSE)
     half = 0.5**0.5
     expected = np.array([[0, 0.6, 0.8], [0, 0, 0], [half, 0, -half]])

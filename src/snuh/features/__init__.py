@@ -1,4 +1,4 @@
-"""From texts to rows of numbers: TF-IDF as scikit-learn defines it, and checks for rows made elsewhere."""
+"""Feature rows: TF-IDF of texts with scikit-learn's definitions, and validation of given matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TF-IDF rows of texts, with scikit-learn's definitions and a faster way to count."""
+"""TF-IDF rows of texts, with scikit-learn's definitions and a faster tokenizer."""
 
 from __future__ import annotations
 
@@ -16,81 +16,192 @@ from numpy.typing import NDArray
 from snuh._numba import usable_processors
 from snuh.errors import InputError, ModelError
 from snuh.features.vocabulary import DEFAULT_PATTERN, Settings, WordCounts, choose_terms, word_splitter
-from snuh.features.weighting import TermCounts, TermReader, weigh
+from snuh.features.weighting import PythonTermCounter, TermCounts, tfidf_weights
 
-# The saved form of TF-IDF features: what it must hold to be trusted.
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 FORMAT = "snuh-tfidf"
 FORMAT_VERSION = 1
-
-
-class State(NamedTuple):
-    """The checked parts of a saved vocabulary."""
-
-    parameters: dict[str, Any]  # the constructor checks these
-    terms: list[str]
-    idf: NDArray[np.float64]
-    documents: int
-
-
-def check_state(state: Mapping[str, Any]) -> State:
-    """Return the parts of what `TfidfFeatures.to_json` wrote; ModelError with the first thing wrong."""
-    if not isinstance(state, Mapping):
-        raise ModelError(f"the vocabulary must be a JSON object, got {type(state).__name__}")
-    if state.get("format") != FORMAT:
-        raise ModelError(f'the vocabulary must have the format "{FORMAT}", got {state.get("format")!r}')
-    version = state.get("format_version")
-    if type(version) is not int or version < 1:
-        raise ModelError(f"the vocabulary's format_version must be a whole number from 1, got {version!r}")
-    if version > FORMAT_VERSION:
-        raise ModelError(
-            f"the vocabulary has format version {version}, this snuh reads up to {FORMAT_VERSION}: update it"
-        )
-    parameters, documents = state.get("parameters"), state.get("documents")
-    if not isinstance(parameters, dict) or not all(isinstance(name, str) for name in parameters):
-        raise ModelError(f"the vocabulary's parameters must be an object, got {type(parameters).__name__}")
-    if type(documents) is not int or documents < 0:
-        raise ModelError(f"the vocabulary's documents must be a whole number from 0, got {documents!r}")
-    terms = _check_terms(state.get("terms"))
-    return State(parameters, terms, _check_idf(state.get("idf"), len(terms)), documents)
-
-
-def _check_terms(terms: object) -> list[str]:
-    if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
-        raise ModelError("the vocabulary's terms must be a list of texts")
-    if not terms:
-        raise ModelError("the vocabulary has no terms: it was saved before fit(texts)")
-    for before, after in pairwise(terms):
-        if before >= after:
-            raise ModelError(f"the vocabulary's terms must ascend, got {after!r} after {before!r}")
-    return terms
-
-
-def _check_idf(idf: object, expected: int) -> NDArray[np.float64]:
-    if not isinstance(idf, list) or not all(type(value) in (int, float) for value in idf):
-        raise ModelError("the vocabulary's idf must be a list of numbers")
-    if len(idf) != expected:
-        raise ModelError(f"the vocabulary has {expected} terms, but {len(idf)} idf values")
-    try:
-        values = np.array(idf, dtype=np.float64)
-    except OverflowError as error:
-        raise ModelError("the vocabulary's idf must be finite numbers above 0") from error
-    if not (np.isfinite(values) & (values > 0)).all():
-        raise ModelError("the vocabulary's idf must be finite numbers above 0")
-    return values
-
-
-# Reading texts as a stream: in batches of bounded size, worked on by a few threads, results in order.
-
 BATCH_CHARACTERS = 2_000_000
-BATCH_TEXTS = 100_000  # a stream of empty texts has batches too
+BATCH_TEXTS = 100_000  # limits batches of empty texts
+MAX_THREADS = 4
 
 Batch = list[str]
 Result = TypeVar("Result")
 
 
+class TermCounter(Protocol):
+    """Counts the known terms of texts."""
+
+    def count(self, texts: Sequence[str]) -> TermCounts:
+        """Count the terms of each text."""
+
+
+class _Rows(NamedTuple):
+    sizes: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: NDArray[np.float32]
+
+
+class TfidfFeatures:
+    """Learns a vocabulary from texts and transforms texts to TF-IDF rows of unit length.
+
+    With equal settings, vocabulary and rows equal those of scikit-learn's `TfidfVectorizer`. Ties between
+    equally frequent terms, whose order scikit-learn leaves open, are broken alphabetically.
+
+    Attributes:
+        terms: The vocabulary in ascending order, one term per column; empty before `fit`.
+        idf: The inverse document frequency of each term.
+        documents: The number of documents that the vocabulary was learnt from.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_terms: int = 10_000,
+        min_df: int | float = 2,  # int: documents, float: fraction of the documents
+        max_df: int | float = 0.5,
+        stop_words: str | list[str] | tuple[str, ...] | None = "english",
+        token_pattern: str = DEFAULT_PATTERN,
+        lowercase: bool = True,
+        sublinear_tf: bool = True,  # 1 + log(tf) instead of tf, which was better on every corpus tested
+    ) -> None:
+        self.settings = Settings(
+            max_terms=max_terms,
+            min_df=min_df,
+            max_df=max_df,
+            stop_words=tuple(stop_words) if isinstance(stop_words, list) else stop_words,
+            token_pattern=token_pattern,
+            lowercase=lowercase,
+            sublinear_tf=sublinear_tf,
+        )
+        self.terms: list[str] = []
+        self.idf: NDArray[np.float64] = np.zeros(0)
+        self.documents = 0
+        self._python_counter: TermCounter | None = None
+        self._numba_counter: TermCounter | None = None
+
+    def fit(self, texts: Iterable[str]) -> TfidfFeatures:
+        """Learn the vocabulary in one pass; memory grows with the distinct words, not with the texts.
+
+        Beyond five million distinct words the rarest are dropped, see `WordCounts`.
+        """
+        settings = self.settings
+        split = word_splitter(settings.token_pattern, lowercase=settings.lowercase)
+        counts = WordCounts()
+        for batch in text_batches(texts):
+            for text in batch:
+                counts.add(split(text))
+        return self.fit_counts(counts)
+
+    def fit_counts(self, counts: WordCounts) -> TfidfFeatures:
+        """Choose the vocabulary from given word counts."""
+        settings = self.settings
+        vocabulary = choose_terms(
+            counts,
+            min_df=settings.min_df,
+            max_df=settings.max_df,
+            max_terms=settings.max_terms,
+            stop_words=settings.stop_list(),
+        )
+        self._set(vocabulary.terms, vocabulary.idf, counts.documents)
+        return self
+
+    def transform(self, texts: Iterable[str], *, threads: int | None = None) -> csr_matrix:
+        """Return one float32 row of unit length per text; a text without known terms gets an empty row.
+
+        Texts are read as a stream, and only the rows are held in memory. The rows do not depend on `threads`
+        (by default the available processors, at most four).
+        """
+        from scipy.sparse import csr_matrix
+
+        if not self.terms:
+            raise InputError("these features have no vocabulary yet: call fit(texts) first")
+        if threads is not None and threads < 1:
+            raise InputError(f"threads must be at least 1, got {threads}")
+        if not self._has_default_pattern:
+            threads = 1  # pure Python code holds the GIL
+        sizes = [np.zeros(1, dtype=np.int64)]
+        indices = [np.zeros(0, dtype=np.int32)]
+        data = [np.zeros(0, dtype=np.float32)]
+        for part in map_in_order(self._rows, text_batches(texts), threads=threads or usable_threads()):
+            sizes.append(part.sizes)
+            indices.append(part.indices)
+            data.append(part.data)
+        indptr = np.cumsum(np.concatenate(sizes))
+        if indptr[-1] <= np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        shape = (len(indptr) - 1, len(self.terms))
+        rows = csr_matrix((np.concatenate(data), np.concatenate(indices), indptr), shape=shape)
+        rows.has_canonical_format = True  # by construction; saves SciPy a check of every row
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything that `transform` needs, ready for JSON."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "parameters": self.parameters,
+            "documents": self.documents,
+            "terms": list(self.terms),
+            "idf": self.idf.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> TfidfFeatures:
+        """Restore features from `to_json`; raise ModelError if the state is invalid."""
+        parameters, terms, idf, documents = check_state(state)
+        try:
+            features = cls(**parameters)
+        except (InputError, TypeError) as error:
+            raise ModelError(f"the vocabulary has unusable parameters: {error}") from error
+        features._set(terms, idf, documents)
+        return features
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments, ready for JSON."""
+        settings = asdict(self.settings)
+        if isinstance(self.settings.stop_words, tuple):
+            settings["stop_words"] = list(self.settings.stop_words)
+        return settings
+
+    def _set(self, terms: list[str], idf: NDArray[np.float64], documents: int) -> None:
+        self.terms, self.idf, self.documents = terms, idf, documents
+        self._python_counter = self._numba_counter = None
+
+    @property
+    def _has_default_pattern(self) -> bool:
+        return self.settings.token_pattern == DEFAULT_PATTERN
+
+    def _rows(self, texts: list[str]) -> _Rows:
+        counts = self._counter(sum(map(len, texts))).count(texts)
+        data = tfidf_weights(counts, self.idf, sublinear_tf=self.settings.sublinear_tf)
+        return _Rows(np.diff(counts.indptr), counts.indices, data)
+
+    def _counter(self, characters: int) -> TermCounter:
+        """Choose an implementation; both return the same counts."""
+        lowercase = self.settings.lowercase
+        if self._has_default_pattern and is_numba_worthwhile(characters):
+            if self._numba_counter is None:
+                from snuh.features.tokenizer_numba import NumbaTermCounter
+
+                self._numba_counter = NumbaTermCounter(self.terms, lowercase=lowercase)
+            return self._numba_counter
+        if self._python_counter is None:
+            split = word_splitter(self.settings.token_pattern, lowercase=lowercase)
+            self._python_counter = PythonTermCounter(self.terms, split=split)
+        return self._python_counter
+
+
+def is_numba_worthwhile(characters: int) -> bool:
+    """Return whether the number of characters justifies importing numba, which takes half a second."""
+    return characters >= BATCH_CHARACTERS or "snuh.features.tokenizer_numba" in sys.modules
+
+
 def text_batches(texts: Iterable[str], *, limit: int = BATCH_CHARACTERS) -> Iterator[Batch]:
-    """Yield the texts in lists of about `most` characters; InputError for what is no text."""
+    """Yield the texts in lists of about `limit` characters; raise InputError for anything but a text."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(
             f"expected several texts, such as a list of str, got one {type(texts).__name__}: put it in a list"
@@ -110,14 +221,14 @@ def text_batches(texts: Iterable[str], *, limit: int = BATCH_CHARACTERS) -> Iter
 
 
 def usable_threads() -> int:
-    """Return the number of processors this process may use, four at most."""
-    return min(usable_processors(), 4)
+    """Return the number of processors this process may use, at most four."""
+    return min(usable_processors(), MAX_THREADS)
 
 
 def map_in_order(
     work: Callable[[Batch], Result], batches: Iterable[Batch], *, threads: int
 ) -> Iterator[Result]:
-    """Yield the result for each batch in order, at most `threads` + 1 batches being held at a time."""
+    """Yield the results of the batches in order, holding at most `threads` + 1 batches at a time."""
     if threads == 1:
         yield from map(work, batches)
         return
@@ -131,171 +242,59 @@ def map_in_order(
             yield pending.popleft().result()
 
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+class VocabularyState(NamedTuple):
+    """The validated parts of a saved vocabulary."""
+
+    parameters: dict[str, Any]  # validated by the constructor
+    terms: list[str]
+    idf: NDArray[np.float64]
+    documents: int
 
 
-class _Counter(Protocol):
-    def count(self, texts: Sequence[str]) -> TermCounts: ...
-
-
-class _Rows(NamedTuple):
-    sizes: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    data: NDArray[np.float32]
-
-
-class TfidfFeatures:
-    """A vocabulary learnt from texts, and the TF-IDF rows of unit length that it makes of texts.
-
-    With equal settings, vocabulary and rows are those of scikit-learn's `TfidfVectorizer`; where that leaves
-    the choice among equally frequent terms open, the alphabet decides.
-
-    Attributes:
-        terms: The vocabulary in ascending order, one column each; empty before `fit`.
-        idf: The inverse document frequency of each term.
-        documents: The number of documents that the vocabulary was learnt from.
-    """
-
-    def __init__(
-        self,
-        *,
-        max_terms: int = 10_000,
-        min_df: int | float = 2,  # int: documents, float: fraction of the documents
-        max_df: int | float = 0.5,
-        stop_words: str | list[str] | tuple[str, ...] | None = "english",
-        token_pattern: str = DEFAULT_PATTERN,
-        lowercase: bool = True,
-        sublinear_tf: bool = True,  # 1 + log(tf) instead of tf: a better start on every corpus tried
-    ) -> None:
-        self.settings = Settings(
-            max_terms=max_terms,
-            min_df=min_df,
-            max_df=max_df,
-            stop_words=tuple(stop_words) if isinstance(stop_words, list) else stop_words,
-            token_pattern=token_pattern,
-            lowercase=lowercase,
-            sublinear_tf=sublinear_tf,
+def check_state(state: Mapping[str, Any]) -> VocabularyState:
+    """Validate the output of `TfidfFeatures.to_json`; raise ModelError for the first problem."""
+    if not isinstance(state, Mapping):
+        raise ModelError(f"the vocabulary must be a JSON object, got {type(state).__name__}")
+    if state.get("format") != FORMAT:
+        raise ModelError(f'the vocabulary must have the format "{FORMAT}", got {state.get("format")!r}')
+    version = state.get("format_version")
+    if type(version) is not int or version < 1:
+        raise ModelError(f"the vocabulary's format_version must be an integer of at least 1, got {version!r}")
+    if version > FORMAT_VERSION:
+        raise ModelError(
+            f"the vocabulary has format version {version}, this snuh reads up to {FORMAT_VERSION}: update it"
         )
-        self.terms: list[str] = []
-        self.idf: NDArray[np.float64] = np.zeros(0)
-        self.documents = 0
-        self._reader: _Counter | None = None
-        self._scanner: _Counter | None = None
-
-    def fit(self, texts: Iterable[str]) -> TfidfFeatures:
-        """Learn the vocabulary in one pass; memory grows with the distinct words, not with the texts.
-
-        Beyond five million distinct words the rarest are forgotten, see `WordCounts`.
-        """
-        settings = self.settings
-        split = word_splitter(settings.token_pattern, lowercase=settings.lowercase)
-        counts = WordCounts()
-        for batch in text_batches(texts):
-            for text in batch:
-                counts.add(split(text))
-        return self.fit_counts(counts)
-
-    def fit_counts(self, counts: WordCounts) -> TfidfFeatures:
-        """Choose the vocabulary from words that are counted already."""
-        settings = self.settings
-        vocabulary = choose_terms(
-            counts,
-            min_df=settings.min_df,
-            max_df=settings.max_df,
-            max_terms=settings.max_terms,
-            stop_words=settings.stop_list(),
-        )
-        self._set(vocabulary.terms, vocabulary.idf, counts.documents)
-        return self
-
-    def transform(self, texts: Iterable[str], *, threads: int | None = None) -> csr_matrix:
-        """Return one float32 row of unit length per text; a text without known terms gets an empty row.
-
-        Texts are read as a stream, and only the rows are kept. The rows do not depend on `threads`
-        (default: the processors at hand, four at most).
-        """
-        from scipy.sparse import csr_matrix
-
-        if not self.terms:
-            raise InputError("these features have no vocabulary yet: call fit(texts) first")
-        if threads is not None and threads < 1:
-            raise InputError(f"threads must be at least 1, got {threads}")
-        if not self._is_scannable:
-            threads = 1  # Python's own tools hold the interpreter's lock
-        sizes = [np.zeros(1, dtype=np.int64)]
-        indices = [np.zeros(0, dtype=np.int32)]
-        data = [np.zeros(0, dtype=np.float32)]
-        for part in map_in_order(self._rows, text_batches(texts), threads=threads or usable_threads()):
-            sizes.append(part.sizes)
-            indices.append(part.indices)
-            data.append(part.data)
-        indptr = np.cumsum(np.concatenate(sizes))
-        if indptr[-1] <= np.iinfo(np.int32).max:
-            indptr = indptr.astype(np.int32)
-        shape = (len(indptr) - 1, len(self.terms))
-        rows = csr_matrix((np.concatenate(data), np.concatenate(indices), indptr), shape=shape)
-        rows.has_canonical_format = True  # by construction; spares SciPy a look at every row
-        return rows
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything that `transform` needs, ready for JSON."""
-        return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "parameters": self.parameters,
-            "documents": self.documents,
-            "terms": list(self.terms),
-            "idf": self.idf.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> TfidfFeatures:
-        """Return the features that `to_json` described; ModelError where the description is not sound."""
-        parameters, terms, idf, documents = check_state(state)
-        try:
-            features = cls(**parameters)
-        except (InputError, TypeError) as error:
-            raise ModelError(f"the vocabulary has unusable parameters: {error}") from error
-        features._set(terms, idf, documents)
-        return features
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments, ready for JSON."""
-        settings = asdict(self.settings)
-        if isinstance(self.settings.stop_words, tuple):
-            settings["stop_words"] = list(self.settings.stop_words)
-        return settings
-
-    def _set(self, terms: list[str], idf: NDArray[np.float64], documents: int) -> None:
-        self.terms, self.idf, self.documents = terms, idf, documents
-        self._reader = self._scanner = None
-
-    @property
-    def _is_scannable(self) -> bool:
-        return self.settings.token_pattern == DEFAULT_PATTERN
-
-    def _rows(self, texts: list[str]) -> _Rows:
-        counts = self._counter(sum(map(len, texts))).count(texts)
-        data = weigh(counts, self.idf, sublinear_tf=self.settings.sublinear_tf)
-        return _Rows(np.diff(counts.indptr), counts.indices, data)
-
-    def _counter(self, characters: int) -> _Counter:
-        """Choose how to count; both ways give the same numbers."""
-        lowercase = self.settings.lowercase
-        if self._is_scannable and is_scanner_worthwhile(characters):
-            if self._scanner is None:
-                from snuh.features.tokenizer_numba import TermScanner
-
-                self._scanner = TermScanner(self.terms, lowercase=lowercase)
-            return self._scanner
-        if self._reader is None:
-            split = word_splitter(self.settings.token_pattern, lowercase=lowercase)
-            self._reader = TermReader(self.terms, split=split)
-        return self._reader
+    parameters, documents = state.get("parameters"), state.get("documents")
+    if not isinstance(parameters, dict) or not all(isinstance(name, str) for name in parameters):
+        raise ModelError(f"the vocabulary's parameters must be an object, got {type(parameters).__name__}")
+    if type(documents) is not int or documents < 0:
+        raise ModelError(f"the vocabulary's documents must be a non-negative integer, got {documents!r}")
+    terms = _check_terms(state.get("terms"))
+    return VocabularyState(parameters, terms, _check_idf(state.get("idf"), len(terms)), documents)
 
 
-def is_scanner_worthwhile(characters: int) -> bool:
-    """Return whether so many characters repay the half second that importing the scanner takes."""
-    return characters >= BATCH_CHARACTERS or "snuh.features.tokenizer_numba" in sys.modules
+def _check_terms(terms: object) -> list[str]:
+    if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
+        raise ModelError("the vocabulary's terms must be a list of strings")
+    if not terms:
+        raise ModelError("the vocabulary has no terms: it was saved before fit(texts)")
+    for before, after in pairwise(terms):
+        if before >= after:
+            raise ModelError(
+                f"the vocabulary's terms must be in ascending order, got {after!r} after {before!r}"
+            )
+    return terms
+
+
+def _check_idf(idf: object, expected: int) -> NDArray[np.float64]:
+    if not isinstance(idf, list) or not all(type(value) in (int, float) for value in idf):
+        raise ModelError("the vocabulary's idf must be a list of numbers")
+    if len(idf) != expected:
+        raise ModelError(f"the vocabulary has {expected} terms, but {len(idf)} idf values")
+    try:
+        values = np.array(idf, dtype=np.float64)
+    except OverflowError as error:
+        raise ModelError("the vocabulary's idf must be finite numbers above 0") from error
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise ModelError("the vocabulary's idf must be finite numbers above 0")
+    return values

@@ -1,7 +1,7 @@
-r"""Counting the words of a fixed vocabulary in many texts, as machine code.
+r"""Tokenizer and term counter compiled by numba.
 
-The texts are scanned as UTF-8 bytes. A word is a maximal run of at least two characters that Python's `\w`
-matches, which is what the default token pattern finds; each is hashed while it is read, looked up in an
+Texts are scanned as UTF-8 bytes. A word is a maximal run of at least two characters that Python's `\w`
+matches, as in the default token pattern. Each word is hashed while it is read, looked up in an
 open-addressing table and compared byte by byte with the term found there, so the counts are exact.
 """
 
@@ -23,7 +23,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 
 
-class TermScanner:
+class NumbaTermCounter:
     """Counts known terms in texts whose words follow the default token pattern."""
 
     def __init__(self, terms: Sequence[str], *, lowercase: bool) -> None:
@@ -31,7 +31,7 @@ class TermScanner:
         self._pool = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         self._starts = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(term) for term in encoded], out=self._starts[1:])
-        slots = 1 << (4 * len(encoded)).bit_length()  # at most a quarter full: most probes end at once
+        slots = 1 << (4 * len(encoded)).bit_length()  # at most a quarter full: most lookups take one probe
         self._table = _build_table(self._pool, self._starts, slots)
         self._lowercase = lowercase
         self._folded = _ascii_words(lowercase=lowercase)
@@ -41,7 +41,7 @@ class TermScanner:
         encoded = [self._encode(text) for text in texts]
         buffer = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
-        # A word takes two bytes and one to end it, or the end of its text.
+        # A word takes at least two bytes, and one more unless it ends its text.
         limit = (len(buffer) + len(encoded)) // 3 + 1
         indptr = np.zeros(len(encoded) + 1, dtype=np.int64)
         indices = np.empty(limit, dtype=np.int32)
@@ -53,7 +53,7 @@ class TermScanner:
         return TermCounts(indptr, indices[:used].copy(), counts[:used].copy())
 
     def _encode(self, text: str) -> bytes:
-        # The kernel lowercases ASCII itself; the rest of Unicode is Python's to know (ß, İ, final sigma).
+        # The kernel lower-cases ASCII itself; other characters (ß, İ, final sigma) need Python.
         if self._lowercase and not text.isascii():
             text = text.lower()
         return text.encode("utf-8", "surrogatepass")
@@ -69,7 +69,7 @@ def word_characters() -> NDArray[np.bool_]:
 
 
 def _ascii_words(*, lowercase: bool) -> NDArray[np.uint8]:
-    """Return the byte that each byte counts as: 0 outside words, itself beyond ASCII."""
+    """Return the folded value of each byte: 0 for ASCII outside words, itself beyond ASCII."""
     folded = np.arange(256, dtype=np.uint8)
     for code in range(128):
         character = chr(code)
@@ -78,10 +78,10 @@ def _ascii_words(*, lowercase: bool) -> NDArray[np.uint8]:
     return folded
 
 
-# numba has no type stubs, and the kernels' types are those of their signatures.
+# Kernels are untyped: numba has no type stubs and takes their types from the signatures.
 @njit("uint64[::1](Array(uint8, 1, 'C', readonly=True), int64[::1], int64)")
 def _build_table(pool, starts, slots):  # type: ignore[no-untyped-def]
-    """Return slots holding (upper half of the hash, term number + 1), or 0 where free."""
+    """Return slots that hold (upper half of the hash, term number + 1), or 0 if free."""
     table = np.zeros(slots, dtype=np.uint64)
     mask = np.uint64(slots - 1)
     for term in range(len(starts) - 1):
@@ -104,7 +104,7 @@ def _count_terms(  # type: ignore[no-untyped-def]
     buffer, ends, folded, is_word, table, pool, starts, indptr, indices, counts
 ):
     mask = np.uint64(len(table) - 1)
-    found = np.zeros(len(starts) - 1, dtype=np.int32)  # counts of the current text, all 0 between texts
+    text_counts = np.zeros(len(starts) - 1, dtype=np.int32)  # of the current text; 0 between texts
     used = 0
     i = 0
     for text in range(len(ends)):
@@ -162,14 +162,14 @@ def _count_terms(  # type: ignore[no-untyped-def]
                 while same < length and folded[buffer[start + same]] == pool[first + same]:
                     same += 1
                 if same == length:
-                    if found[term] == 0:
+                    if text_counts[term] == 0:
                         indices[used] = term
                         used += 1
-                    found[term] += 1
+                    text_counts[term] += 1
                     break
         indices[row:used].sort()
         for k in range(row, used):
-            counts[k] = found[indices[k]]
-            found[indices[k]] = 0
+            counts[k] = text_counts[indices[k]]
+            text_counts[indices[k]] = 0
         indptr[text + 1] = used
     return used

@@ -1,4 +1,4 @@
-"""Choosing the terms of a vocabulary from the counts of a corpus."""
+"""Word counts of a corpus, the choice of a vocabulary, and the settings of TF-IDF features."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 
 from snuh.errors import InputError, MissingExtraError
 
-# Splitting texts into words, and counting the words of a whole corpus in one pass.
+Frequency = int | float  # an int is a number of documents, a float a fraction of them
 
 DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
 
-# Beyond this many distinct words the rarest are forgotten: about 1 GB of counters.
-MAX_DISTINCT_WORDS = 5_000_000
+MAX_DISTINCT_WORDS = 5_000_000  # about 1 GB of counters
 
 
 def word_splitter(pattern: str, *, lowercase: bool) -> Callable[[str], list[str]]:
-    """Return a function from a text to its words, in order: `findall` of the pattern."""
+    """Return a function that splits a text into words, as `findall` of the pattern does."""
     find = re.compile(pattern).findall
 
     def by_pattern(text: str) -> list[str]:
@@ -31,7 +30,7 @@ def word_splitter(pattern: str, *, lowercase: bool) -> Callable[[str], list[str]
     if pattern != DEFAULT_PATTERN:
         return by_pattern
 
-    # ASCII under the default pattern: blanking what is no word character is twice as fast as the pattern.
+    # ASCII with the default pattern: translating other characters to spaces is twice as fast.
     characters = map(chr, range(128))
     table = "".join(c if c.isalnum() or c == "_" else " " for c in characters)
     table = table.lower() if lowercase else table
@@ -45,11 +44,11 @@ def word_splitter(pattern: str, *, lowercase: bool) -> Callable[[str], list[str]
 
 
 class WordCounts:
-    """How often, and in how many documents, each word of a corpus occurs.
+    """Term and document frequencies of the words of a corpus.
 
-    When there are more than `most` distinct words, those seen once are forgotten (then, if too few were,
-    those seen twice, and so on), so memory stays bounded. A forgotten word that comes back starts at zero:
-    its count is then too low by what was forgotten, which is far below what enters a vocabulary.
+    When there are more than `limit` distinct words, those that occurred once are dropped (then those that
+    occurred twice, and so on, until half are left), so memory stays bounded. A dropped word that occurs again
+    starts at zero; its count is too low by the dropped part, which is far below the counts in a vocabulary.
     """
 
     def __init__(self, *, limit: int = MAX_DISTINCT_WORDS) -> None:
@@ -59,14 +58,14 @@ class WordCounts:
         self._limit = limit
 
     def add(self, words: list[str]) -> None:
-        """Count the words of one more document."""
+        """Add the words of a document."""
         self.documents += 1
         self.totals.update(words)
         self.in_documents.update(set(words))
         if len(self.totals) > self._limit:
-            self._forget_rarest()
+            self._drop_rarest()
 
-    def _forget_rarest(self) -> None:
+    def _drop_rarest(self) -> None:
         rarest = 0
         while len(self.totals) > self._limit // 2:
             rarest = min(count for count in self.totals.values() if count > rarest)
@@ -74,11 +73,8 @@ class WordCounts:
                 del self.totals[word], self.in_documents[word]
 
 
-Frequency = int | float  # an int is a number of documents, a float a fraction of them
-
-
 class Vocabulary(NamedTuple):
-    """Terms in ascending order and the smooth inverse document frequency of each."""
+    """Terms in ascending order with their smooth inverse document frequencies."""
 
     terms: list[str]
     idf: NDArray[np.float64]
@@ -92,26 +88,26 @@ def choose_terms(
     max_terms: int,
     stop_words: Collection[str],
 ) -> Vocabulary:
-    """Return the words within the limits; of too many, those that occur most often, ties by alphabet."""
+    """Return the words within the limits; of too many, the most frequent, ties in alphabetical order."""
     if counts.documents == 0:
         raise InputError("expected at least 1 document to learn a vocabulary from, got 0")
-    least, limit = _documents(min_df, counts.documents), _documents(max_df, counts.documents)
-    if counts.documents == 1 and not least <= 1 <= limit:
+    min_docs, max_docs = _documents(min_df, counts.documents), _documents(max_df, counts.documents)
+    if counts.documents == 1 and not min_docs <= 1 <= max_docs:
         raise InputError(
             "there is only 1 document to learn a vocabulary from, too few for "
             f"min_df={min_df} and max_df={max_df}: give more documents"
         )
-    if least > limit:
+    if min_docs > max_docs:
         too_few = isinstance(min_df, int)  # and max_df is a fraction
         raise InputError(
-            f"no word can be in at least {least:g} (min_df={min_df}) and at most {limit:g} (max_df={max_df}) "
-            f"of {counts.documents} documents: "
+            f"no word can be in at least {min_docs:g} (min_df={min_df}) and at most {max_docs:g} "
+            f"(max_df={max_df}) of {counts.documents} documents: "
             + ("give more documents, or raise max_df" if too_few else "lower min_df or raise max_df")
         )
     words = [word for word in counts.totals if word not in stop_words]
-    terms = [word for word in words if least <= counts.in_documents[word] <= limit]
+    terms = [word for word in words if min_docs <= counts.in_documents[word] <= max_docs]
     if not terms:
-        raise InputError(_what_removed_all(counts, words, least, min_df=min_df, max_df=max_df))
+        raise InputError(_explain_empty(counts, words, min_docs, min_df=min_df, max_df=max_df))
     if len(terms) > max_terms:
         terms = sorted(terms, key=lambda term: (-counts.totals[term], term))[:max_terms]
     terms.sort()
@@ -123,14 +119,14 @@ def _documents(frequency: Frequency, documents: int) -> float:
     return frequency * documents if isinstance(frequency, float) else frequency
 
 
-def _what_removed_all(
-    counts: WordCounts, words: list[str], least: float, *, min_df: Frequency, max_df: Frequency
+def _explain_empty(
+    counts: WordCounts, words: list[str], min_docs: float, *, min_df: Frequency, max_df: Frequency
 ) -> str:
     documents = "1 document" if counts.documents == 1 else f"{counts.documents} documents"
-    seen = f"no term is left: {documents} held {len(counts.totals)} distinct words"
+    summary = f"no term is left: {documents} held {len(counts.totals)} distinct words"
     if not counts.totals:
-        return f"{seen}: check the texts and token_pattern"
-    too_rare = sum(counts.in_documents[word] < least for word in words)
+        return f"{summary}: check the texts and token_pattern"
+    too_rare = sum(counts.in_documents[word] < min_docs for word in words)
     removed = {
         "stop_words": len(counts.totals) - len(words),
         f"min_df={min_df}": too_rare,
@@ -139,15 +135,12 @@ def _what_removed_all(
     parts = ", ".join(f"{setting} removed {number}" for setting, number in removed.items() if number)
     if words and not too_rare and all(counts.in_documents[word] == counts.documents for word in words):
         parts += ": every document has the same words, give documents that differ"
-    return f"{seen}; {parts}"
-
-
-# The settings of TF-IDF features, checked when they are made.
+    return f"{summary}; {parts}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What `TfidfFeatures` takes; InputError for what cannot work, whatever the texts."""
+    """The parameters of `TfidfFeatures`; invalid values raise InputError."""
 
     max_terms: int
     min_df: Frequency
@@ -159,7 +152,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if type(self.max_terms) is not int or self.max_terms < 1:
-            raise InputError(f"max_terms must be a whole number from 1, got {self.max_terms!r}")
+            raise InputError(f"max_terms must be an integer of at least 1, got {self.max_terms!r}")
         _check_frequency("min_df", self.min_df)
         _check_frequency("max_df", self.max_df)
         if type(self.min_df) is type(self.max_df) and self.min_df > self.max_df:
@@ -172,7 +165,7 @@ class Settings:
                 raise InputError(f"{name} must be True or False, got {value!r}")
 
     def stop_list(self) -> Collection[str]:
-        """Return the words to leave out; the English ones are scikit-learn's, needed only when fitting."""
+        """Return the stop words; the English ones are scikit-learn's, which is needed only for fitting."""
         if self.stop_words != "english":
             return frozenset(self.stop_words or ())
         try:
@@ -191,8 +184,8 @@ def _check_frequency(name: str, value: object) -> None:
     if type(value) is float and 0.0 <= value <= 1.0:
         return
     raise InputError(
-        f"{name} must be a number of documents (a whole number from 1) or a fraction of them (0.0 to 1.0), "
-        f"got {value!r}"
+        f"{name} must be a number of documents (an integer of at least 1) or a fraction of them "
+        f"(0.0 to 1.0), got {value!r}"
     )
 
 
@@ -209,6 +202,6 @@ def _check_pattern(value: object) -> None:
     try:
         groups = re.compile(value).groups
     except re.error as error:
-        raise InputError(f"token_pattern {value!r} is no regular expression: {error}") from error
+        raise InputError(f"token_pattern {value!r} is not a valid regular expression: {error}") from error
     if groups > 1:
         raise InputError(f"token_pattern may have 1 capturing group, got {groups}: use (?:...) for others")

@@ -1,4 +1,4 @@
-"""How often each known term occurs in each text, and the weights made of it."""
+"""Term counts, their TF-IDF weights, and the validation and scaling of feature matrices."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from snuh.errors import InputError
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 
 class TermCounts(NamedTuple):
     """A sparse matrix of counts in CSR layout, the terms of each text in ascending order."""
@@ -19,8 +22,8 @@ class TermCounts(NamedTuple):
     counts: NDArray[np.int32]
 
 
-class TermReader:
-    """Counts known terms in texts with Python's own tools: any token pattern, and no start-up time."""
+class PythonTermCounter:
+    """Counts the known terms of texts in pure Python: any token pattern, and no import of numba."""
 
     def __init__(self, terms: Sequence[str], *, split: Callable[[str], list[str]]) -> None:
         self._numbers = {term: number for number, term in enumerate(terms)}
@@ -30,43 +33,37 @@ class TermReader:
         """Count the terms of each text."""
         numbers = self._numbers
         rows = [[numbers[word] for word in self._split(text) if word in numbers] for text in texts]
-        text_of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-        found = np.fromiter((number for row in rows for number in row), np.int64, count=len(text_of))
-        keys, counts = np.unique(text_of * len(numbers) + found, return_counts=True)
+        text_numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+        terms = np.fromiter((number for row in rows for number in row), np.int64, count=len(text_numbers))
+        keys, counts = np.unique(text_numbers * len(numbers) + terms, return_counts=True)
         indptr = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(np.bincount(keys // len(numbers), minlength=len(rows)), out=indptr[1:])
         return TermCounts(indptr, (keys % len(numbers)).astype(np.int32), counts.astype(np.int32))
 
 
-def weigh(counts: TermCounts, idf: NDArray[np.float64], *, sublinear_tf: bool) -> NDArray[np.float32]:
-    """Return tf * idf of every count, each text scaled to Euclidean length 1."""
+def tfidf_weights(counts: TermCounts, idf: NDArray[np.float64], *, sublinear_tf: bool) -> NDArray[np.float32]:
+    """Return tf * idf of every count, scaled to Euclidean norm 1 for each text."""
     tf = counts.counts.astype(np.float64)
     if sublinear_tf:
         tf = np.log(tf) + 1.0
     weights = tf * idf[counts.indices]
     sizes = np.diff(counts.indptr)
-    filled = sizes > 0  # reduceat gives nonsense for an empty range
-    if filled.any():
-        squares = np.add.reduceat(weights * weights, counts.indptr[:-1][filled])
-        weights /= np.repeat(np.sqrt(squares), sizes[filled])
+    nonempty = sizes > 0  # reduceat does not handle empty ranges
+    if nonempty.any():
+        squares = np.add.reduceat(weights * weights, counts.indptr[:-1][nonempty])
+        weights /= np.repeat(np.sqrt(squares), sizes[nonempty])
     return weights.astype(np.float32)
 
 
-# Rows of features that were made elsewhere: checked, and brought into one form.
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
-
-def check_matrix(X: Any) -> csr_matrix:  # X: what NumPy or SciPy can read as a matrix
+def check_matrix(X: Any) -> csr_matrix:  # X: anything NumPy or SciPy reads as a matrix
     """Return dense or sparse rows as float32 CSR with sorted int32 indices and no stored zeros.
 
-    The caller's matrix is never changed, but its arrays are shared where they already have that form.
-    Messages hold the phrases of scikit-learn's estimator checks, which the methods pass through here.
+    The given matrix is not modified; its arrays are shared if they already have that form. Messages contain
+    the phrases that scikit-learn's estimator checks look for.
 
     Raises:
-        InputError: For other than two dimensions, no row, no column, or numbers that are not finite.
-        TypeError: For an element that is no number at all.
+        InputError: If there are not two dimensions, no rows or columns, or non-finite numbers.
+        TypeError: If an element is not a number.
     """
     from scipy import sparse
 
@@ -85,26 +82,26 @@ def check_matrix(X: Any) -> csr_matrix:  # X: what NumPy or SciPy can read as a 
         )
     if rows.shape[1] == 0:
         raise InputError(f"got 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required.")
-    with np.errstate(over="ignore"):  # too large for float32 becomes inf, and is refused below
+    with np.errstate(over="ignore"):  # values too large for float32 become inf, which is refused below
         matrix = _canonical(sparse.csr_matrix(rows, dtype=np.float32), sparse.csr_matrix)
     _check_finite(matrix)
     return matrix
 
 
 def unit_rows(X: Any) -> csr_matrix:  # X: as for check_matrix
-    """Return the checked rows scaled to Euclidean length 1; a row of zeros stays one."""
+    """Return the validated rows scaled to Euclidean norm 1; rows of zeros are unchanged."""
     matrix = check_matrix(X)
-    row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    row_numbers = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     wide = matrix.data.astype(np.float64)
-    lengths = np.sqrt(np.bincount(row_of, weights=wide * wide, minlength=matrix.shape[0]))
-    unit = (wide / lengths[row_of]).astype(np.float32)
+    norms = np.sqrt(np.bincount(row_numbers, weights=wide * wide, minlength=matrix.shape[0]))
+    unit = (wide / norms[row_numbers]).astype(np.float32)
     return type(matrix)((unit, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _as_numbers(X: Any) -> Any:  # a NumPy array of any kind of number
     try:
         rows = np.asarray(X)
-        # Objects may be numbers; if one is not, NumPy's TypeError says which type it is.
+        # Objects may be numbers; if one is not, NumPy's TypeError names its type.
         return rows if rows.dtype.kind in "fiubc" else rows.astype(np.float64)
     except ValueError as error:
         raise InputError(f"expected a matrix of numbers, got {type(X).__name__}: {error}") from error
@@ -114,7 +111,7 @@ def _canonical(matrix: csr_matrix, make: Any) -> csr_matrix:  # make: SciPy's cl
     indices, indptr = matrix.indices, matrix.indptr
     if matrix.nnz <= np.iinfo(np.int32).max:
         indices, indptr = indices.astype(np.int32, copy=False), indptr.astype(np.int32, copy=False)
-    # A new object over the same arrays: SciPy keeps notes on the object, and the caller's stays as it was.
+    # A new object over the same arrays: SciPy caches flags on the object, and the caller's must not change.
     matrix = make((matrix.data, indices, indptr), shape=matrix.shape)
     if not (matrix.has_canonical_format and matrix.data.all()):
         matrix = matrix.copy()
@@ -127,10 +124,10 @@ def _check_finite(matrix: csr_matrix) -> None:
     finite = np.isfinite(matrix.data)
     if finite.all():
         return
-    at = int(np.argmin(finite))
-    row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-    what = "NaN" if np.isnan(matrix.data[at]) else "inf (or a number too large for float32)"
+    position = int(np.argmin(finite))
+    row = int(np.searchsorted(matrix.indptr, position, side="right")) - 1
+    value = "NaN" if np.isnan(matrix.data[position]) else "inf (or a number too large for float32)"
     raise InputError(
-        f"expected finite numbers, got {what} in row {row}, column {matrix.indices[at]} (counted from 0): "
-        "replace it before fitting or encoding"
+        f"expected finite numbers, got {value} in row {row}, column {matrix.indices[position]} "
+        "(counted from 0): replace it before fitting or encoding"
     )
