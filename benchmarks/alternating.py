@@ -1,4 +1,4 @@
-"""Timing contenders that take turns in one process, so that whatever else the machine does meets them all."""
+"""Time contenders that alternate in one process, so that other load affects all of them alike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 
 def median_seconds(contenders: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
-    """Return each contender's median over the rounds, after one round that warms up and is not counted."""
+    """Return the median seconds of each contender over the rounds, after a warm-up round."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for round_number in range(rounds + 1):
         for name, run in contenders.items():

@@ -1,4 +1,4 @@
-"""A FastAPI application that takes a search and returns one answer: python -m benchmarks.bare PORT FILE."""
+"""A FastAPI application that returns a fixed response to a search: python -m benchmarks.bare PORT FILE."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_app(answer: Any) -> FastAPI:
         return answer
 
     @app.post("/typed")
-    async def typed(ask: Ask) -> Any:  # declared: FastAPI lets pydantic write the JSON, which is quicker
+    async def typed(ask: Ask) -> Any:  # with a declared type pydantic serialises the JSON, which is faster
         return answer
 
     @app.post("/ready")

@@ -1,10 +1,10 @@
-"""Collections of synthetic documents: adding, opening, searching, filtering, fast lists; beside faiss alone.
+"""Collections of synthetic documents: adding, opening, exact, filtered and approximate search; and faiss.
 
     python -m benchmarks.collection [--documents 1000000] [--rounds 15] [--folder FOLDER]
 
-Codes are drawn around centres, as learnt codes lie. A document is an id, a short text and two fields. The
-search is timed from the code to k hits with their ids, texts and fields; faiss `IndexBinaryFlat` gives rows.
-Prints JSON.
+Codes are drawn around centroids, as learnt codes are. A document is an id, a short text and two fields. A
+search is timed from the code to k hits with their ids, texts and fields; faiss `IndexBinaryFlat` returns
+rows. Prints JSON.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--folder", type=Path, default=None, help="where to put it (removed at the end)")
-    chosen = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(dir=chosen.folder)) / "collection"
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(dir=options.folder)) / "collection"
     try:
-        result = measure(folder, chosen.documents, chosen.rounds)
+        result = measure(folder, options.documents, options.rounds)
     finally:
         shutil.rmtree(folder.parent)
     print(json.dumps({**result, "machine": facts()}, indent=2))
@@ -73,7 +73,7 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
     flat.add(codes)
     queries = iter(np.tile(clustered_codes(rng, 512), (200, 1)))
 
-    def asked(run: Callable[[NDArray[np.uint8]], object]) -> Callable[[], object]:
+    def with_next_query(run: Callable[[NDArray[np.uint8]], object]) -> Callable[[], object]:
         return lambda: run(next(queries)[None])
 
     start = time.perf_counter()
@@ -82,18 +82,18 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
     some, rare = "kind = 3", "kind = 3 and number < 100000"
     collection.search_codes(codes[:1], where=some)
     contenders = {
-        "faiss": asked(lambda query: flat.search(query, K)),
-        "exact": asked(lambda query: collection.search_codes(query, k=K)),
-        "fast": asked(lambda query: collection.search_codes(query, k=K, approximate=True)),
-        "filtered": asked(lambda query: collection.search_codes(query, k=K, where=some)),
-        "filtered, rare": asked(lambda query: collection.search_codes(query, k=K, where=rare)),
-        "fast, filtered": asked(
+        "faiss": with_next_query(lambda query: flat.search(query, K)),
+        "exact": with_next_query(lambda query: collection.search_codes(query, k=K)),
+        "approximate": with_next_query(lambda query: collection.search_codes(query, k=K, approximate=True)),
+        "filtered": with_next_query(lambda query: collection.search_codes(query, k=K, where=some)),
+        "filtered, rare": with_next_query(lambda query: collection.search_codes(query, k=K, where=rare)),
+        "approximate, filtered": with_next_query(
             lambda query: collection.search_codes(query, k=K, where=some, approximate=True)
         ),
     }
-    # One query keeps one thread of faiss busy; its others would only spin, and slow down whoever comes next.
+    # One query uses one thread of faiss; the others would spin and slow down the next contender.
     faiss.omp_set_num_threads(1)
-    middle = median_seconds(contenders, rounds=rounds)
+    medians = median_seconds(contenders, rounds=rounds)
     faiss.omp_set_num_threads(os.cpu_count() or 1)
     batch = clustered_codes(rng, 64)
     batched = median_seconds(
@@ -116,8 +116,8 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
         "documents": count,
         "documents_per_second_stored": count / filling,
         "seconds_to_open_and_answer": opening,
-        "milliseconds": {name: 1e3 * seconds for name, seconds in middle.items()},
-        "exact_over_faiss": middle["exact"] / middle["faiss"],
+        "milliseconds": {name: 1e3 * seconds for name, seconds in medians.items()},
+        "exact_over_faiss": medians["exact"] / medians["faiss"],
         "milliseconds_of_64_queries": {name: 1e3 * seconds for name, seconds in batched.items()},
         "batched_exact_over_faiss": batched["exact"] / batched["faiss"],
         "seconds_of_a_new_filter": filtering,
@@ -125,7 +125,7 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
         "store_bytes_per_document": store_bytes / count,
         "lists": {
             "seconds": clustering,
-            "probes": lists.settings["read"],
+            "n_probe": lists.settings["read"],
             "recall": lists.recall,
             "k": lists.k,
         },

@@ -1,15 +1,15 @@
-"""Near-duplicates with known truth: ours against MinHash LSH of datasketch, on the same documents.
+"""Near-duplicates with known ground truth: snuh against MinHash LSH of datasketch, on the same documents.
 
     snuh fit ng20 --bits 64 --out models/ng20-64                 # and -128, and the other corpora
     python -m benchmarks.duplicates --models models [--corpora ng20 agnews] [--rounds 3]
 
-A tenth of the documents is copied, each copy edited in one way, and all are shuffled. Both contenders go from
-the file to the answer, on one thread, by one rule: in order, a document joins the most similar kept one if
-that is similar enough, and is kept if not. Ours has a trained model to begin with; MinHash needs none.
-Each is given the settings that are best for it (F1) on one draw of copies, and measured on another. A dropped
-document counts as right if it and its representative come from one document, or truly repeat each other
-(`is_repeat`). Contenders alternate in one process, and seconds are those of the processor, so that other work
-on the machine counts little; memory is measured in a process for each. Prints JSON.
+A tenth of the documents is copied, each copy edited in one way, and all are shuffled. Both contenders are
+timed from the file to the result, on one thread, with the same rule: in order, a document joins the most
+similar kept one if that is similar enough, and is kept otherwise. snuh uses a trained model; MinHash needs
+none. Each has the settings with the best F1 on one sample of copies, and is measured on another. A dropped
+document is correct if it and its representative come from one document or are natural duplicates
+(`is_repeat`). Contenders alternate in one process and are timed in CPU seconds, which other load affects
+less; memory is measured in a process for each. Prints JSON.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def shingles(text: str, size: int) -> set[str]:
 
 
 def is_repeat(left: str, right: str) -> bool:
-    """Whether two texts repeat each other: Jaccard of 3-shingles from .6, or words in order from .8."""
+    """Return whether two texts are duplicates: Jaccard of 3-shingles from .6, or words in order from .8."""
     a, b = shingles(left, 3), shingles(right, 3)
     if len(a & b) >= 0.6 * len(a | b):
         return True
@@ -68,7 +68,7 @@ def is_repeat(left: str, right: str) -> bool:
     return match.real_quick_ratio() >= 0.8 and match.quick_ratio() >= 0.8 and match.ratio() >= 0.8
 
 
-# ---- the contenders: file -> representative of every document
+# The contenders: from a file to the representative of every document.
 
 
 def texts_of(file: Path) -> list[str]:
@@ -93,7 +93,7 @@ def theirs(file: Path, setting: tuple[int, float]) -> np.ndarray:
 
 def sketches(texts: list[str], size: int) -> list[MinHash]:
     sets = ([s.encode() for s in shingles(text, size)] for text in texts)
-    # crc32 is quicker than the default SHA-1 and does as well: datasketch mixes it again.
+    # crc32 is faster than the default SHA-1 and as good: datasketch hashes it again.
     return list(MinHash.generator(sets, num_perm=PERMUTATIONS, hashfunc=zlib.crc32))
 
 
@@ -111,7 +111,7 @@ def their_answer(hashes: Iterable[MinHash], threshold: float) -> np.ndarray:
     return np.array(answer)
 
 
-# ---- what an answer is worth
+# The quality of a result.
 
 
 def score(world: World, answer: np.ndarray) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def is_right(world: World, row: int, other: int) -> bool:
     return _known[key]
 
 
-# ---- the measurements
+# The measurements.
 
 
 def radius_table(world: World, rows: Any, codes: np.ndarray) -> dict[str, Any]:
@@ -159,13 +159,13 @@ def radius_table(world: World, rows: Any, codes: np.ndarray) -> dict[str, Any]:
         "of_cosine_from_.8": float(near.mean()),
         "radius_for_99%_of_those": int(np.quantile(apart[near], 0.99, method="higher")),
         "radius_for_99%_of_all": int(np.quantile(apart, 0.99, method="higher")),
-        "usual_radius": default_radius(bits.shape[1]),
-        "within_usual_radius": float((apart[near] <= default_radius(bits.shape[1])).mean()),
+        "default_radius": default_radius(bits.shape[1]),
+        "within_default_radius": float((apart[near] <= default_radius(bits.shape[1])).mean()),
     }
     if rows.shape[0] <= 40_000:
         distances = all_pair_distances(rows, bits, 0.8)
         within = (distances <= default_radius(bits.shape[1])).mean()
-        result |= {"all_pairs_from_.8": len(distances), "all_pairs_within_usual_radius": float(within)}
+        result |= {"all_pairs_from_.8": len(distances), "all_pairs_within_default_radius": float(within)}
     return result
 
 
@@ -187,10 +187,10 @@ def growth(model: Any, texts: list[str], *, rounds: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     rows, codes = encoded(model, texts)
     order = rng.permutation(len(codes))
-    parts = [np.sort(order[: len(order) // share]) for share in (4, 2, 1)]
+    parts = [np.sort(order[: len(order) // divisor]) for divisor in (4, 2, 1)]
     mixed = halves(rows, 8 * len(order), rng) + halves(rows, 8 * len(order), rng)
     mixed_codes = model.encoder.encode(mixed)
-    sizes = [share * len(order) for share in (1, 2, 4, 8)]
+    sizes = [factor * len(order) for factor in (1, 2, 4, 8)]
     return {
         "threshold": 0.8,
         "real": growth_table([(rows[part], codes[part]) for part in parts], rounds=rounds),
@@ -221,7 +221,7 @@ def growth_table(worlds: Iterable[tuple[Any, np.ndarray]], *, rounds: int) -> di
                 "seconds": seconds,
                 "codes_compared": found[-1].codes_compared,
                 "rows_compared": found[-1].rows_compared,
-                "share_of_all_pairs": found[-1].codes_compared / (len(codes) * (len(codes) - 1) / 2),
+                "fraction_of_all_pairs": found[-1].codes_compared / (len(codes) * (len(codes) - 1) / 2),
             }
         )
         print(table[-1], file=sys.stderr, flush=True)
@@ -246,7 +246,7 @@ def measure(name: str, models: Path, *, bits: int, rounds: int, folder: Path) ->
         hashes = sketches(tuning.texts, size)
         for theirs_at in (setting for setting in THEIR_SETTINGS if setting[0] == size):
             tuned["minhash"][theirs_at] = score(tuning, their_answer(hashes, theirs_at[1]))
-    print(f"{name}: settings chosen", file=sys.stderr, flush=True)
+    print(f"{name}: settings options", file=sys.stderr, flush=True)
     best = {who: max(by, key=lambda setting: by[setting]["f1"]) for who, by in tuned.items()}
     file = folder / f"{name}.jsonl"
     file.write_text("".join(json.dumps({"text": text}) + "\n" for text in world.texts), encoding="utf-8")
@@ -304,7 +304,7 @@ def work_alone(who: str, file: str, *rest: str) -> None:
         ours(Path(file), load(rest[0]), (rest[1], float(rest[2])))
     else:
         theirs(Path(file), (int(rest[0]), float(rest[1])))
-    # Not from getrusage, which also remembers the process that started this one.
+    # Not from getrusage, whose peak includes that of the parent process.
     status = Path("/proc/self/status").read_text()
     print(int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024)
 
@@ -319,22 +319,22 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--growth", help="a corpus to take growing parts of")
     parser.add_argument("--alone", nargs="*", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.alone:
-        work_alone(*chosen.alone)
+    options = parser.parse_args()
+    if options.alone:
+        work_alone(*options.alone)
         return
     start = time.perf_counter()
-    result: dict[str, Any] = {"machine": facts(), "rounds": chosen.rounds}
+    result: dict[str, Any] = {"machine": facts(), "rounds": options.rounds}
     with tempfile.TemporaryDirectory() as folder:
         result["comparisons"] = [
-            measure(name, chosen.models, bits=bits, rounds=chosen.rounds, folder=Path(folder))
-            for name in chosen.corpora
-            for bits in chosen.bits
+            measure(name, options.models, bits=bits, rounds=options.rounds, folder=Path(folder))
+            for name in options.corpora
+            for bits in options.bits
         ]
-    if chosen.growth:
-        model = load(chosen.models / f"{chosen.growth}-{chosen.bits[0]}")
-        grown = growth(model, read_texts(chosen.growth), rounds=chosen.rounds)
-        result["growth"] = {"corpus": chosen.growth} | grown
+    if options.growth:
+        model = load(options.models / f"{options.growth}-{options.bits[0]}")
+        grown = growth(model, read_texts(options.growth), rounds=options.rounds)
+        result["growth"] = {"corpus": options.growth} | grown
     print(f"{time.perf_counter() - start:.0f} s in all", file=sys.stderr)
     print(json.dumps(result, indent=2))
 

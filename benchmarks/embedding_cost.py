@@ -1,10 +1,10 @@
-"""What a document costs: a text to a 64-bit code, beside a sentence-embedding model of a small size.
+"""The cost of encoding a document: a 64-bit code against a small sentence-embedding model.
 
     SNUH_DATA=... python -m benchmarks.embedding_cost MODEL [--corpus agnews] [--rounds 5]
 
 The embedding model is a transformer encoder of 6 layers and 384 dimensions with random weights, run by torch
-on sequences of 128 tokens; the cost does not depend on the weights, and turning texts into tokens is left
-out. MODEL is a folder made by `snuh fit`. Prints JSON.
+on sequences of 128 tokens; the cost does not depend on the weights, and tokenization is not
+included. MODEL is a folder made by `snuh fit`. Prints JSON.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--corpus", default="agnews")
     parser.add_argument("--rounds", type=int, default=5)
-    chosen = parser.parse_args()
-    source, model = open_source(chosen.corpus), load(chosen.model)
+    options = parser.parse_args()
+    source, model = open_source(options.corpus), load(options.model)
     assert not isinstance(source, MatrixSource)
     texts = [document.text for document in source][:10_000]
     words = torch.nn.Embedding(VOCABULARY, WIDTH)
@@ -42,10 +42,10 @@ def main() -> None:
         with torch.inference_mode():
             transformer(words(tokens)).mean(dim=1)
 
-    middle = median_seconds({"code": lambda: model.encode(texts), "embedding": embed}, rounds=chosen.rounds)
+    middle = median_seconds({"code": lambda: model.encode(texts), "embedding": embed}, rounds=options.rounds)
     code, embedding = middle["code"] / len(texts), middle["embedding"] / BATCH
     result = {
-        "corpus": chosen.corpus,
+        "corpus": options.corpus,
         "microseconds_a_document": {"code": 1e6 * code, "embedding": 1e6 * embedding},
         "embedding_over_code": embedding / code,
         "bytes_a_document": {"code": model.bits // 8, "embedding": 4 * WIDTH},

@@ -1,11 +1,11 @@
-"""The same collection in a folder, in PostgreSQL and in Milvus: loading, searching, fast searches.
+"""The same collection in a folder, in PostgreSQL and in Milvus: loading, exact and approximate search.
 
     python -m benchmarks.engines [--documents 100000] [--rounds 15] [--engines folder postgresql milvus]
 
-The servers are started for this, on loopback, with the settings that they come with; what Milvus says goes
-through a process that passes it on (tests/collection/apart.py). Codes are drawn around
-centres, as learnt codes lie, and loaded as they are: nothing is encoded. A search is timed from the code to k
-hits with their texts and fields. Searches of all engines take turns. Prints JSON.
+The servers are started on loopback with their default settings; traffic of Milvus passes through a relay
+process (tests/collection/apart.py). Codes are drawn around centroids, as learnt codes are, and loaded without
+encoding. A search is timed from the code to k hits with their texts and fields. The engines alternate. Prints
+JSON.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     with ExitStack() as stack:
-        addresses = {name: stack.enter_context(ENGINES[name]()) for name in chosen.engines}
-        result = measure(addresses, chosen.documents, chosen.rounds)
+        addresses = {name: stack.enter_context(ENGINES[name]()) for name in arguments.engines}
+        result = measure(addresses, arguments.documents, arguments.rounds)
     print(json.dumps({**result, "machine": facts()}, indent=2))
 
 
@@ -49,7 +49,7 @@ def measure(addresses: dict[str, Path | str], count: int, rounds: int) -> dict[s
     rng = np.random.default_rng(0)
     codes = clustered_codes(rng, count)
     model = random_model(rng)
-    told: dict[str, dict[str, object]] = {name: {} for name in addresses}
+    report: dict[str, dict[str, object]] = {name: {} for name in addresses}
     opened: dict[str, Collection] = {}
     with ExitStack() as stack:
         for name, address in addresses.items():
@@ -58,17 +58,17 @@ def measure(addresses: dict[str, Path | str], count: int, rounds: int) -> dict[s
                 for first in range(0, count, BATCH):
                     part = codes[first : first + BATCH]
                     put([NewDocument(document(first + i), code.tobytes()) for i, code in enumerate(part)])
-            told[name]["documents_per_second_loaded"] = count / (time.perf_counter() - start)
+            report[name]["documents_per_second_loaded"] = count / (time.perf_counter() - start)
             opened[name] = stack.enter_context(Collection(address))
             start = time.perf_counter()
             made = opened[name].build_index(k=K)
-            told[name]["approximate"] = {
+            report[name]["approximate"] = {
                 "seconds_to_make": time.perf_counter() - start,
                 **made.settings,
                 "recall": made.recall,
             }
             sizes = opened[name].info()
-            told[name]["bytes_per_document"] = sizes.bytes_per_document
+            report[name]["bytes_per_document"] = sizes.bytes_per_document
         queries = clustered_codes(rng, 256)
         _check_same(opened, queries[:5])
         ways = {
@@ -78,19 +78,19 @@ def measure(addresses: dict[str, Path | str], count: int, rounds: int) -> dict[s
             "approximate": {"approximate": True},
         }
         contenders = {
-            f"{name}/{way}": _asked(partial(opened[name].search_codes, k=K, **options), queries)
+            f"{name}/{way}": _with_next_query(partial(opened[name].search_codes, k=K, **options), queries)
             for way, options in ways.items()
             for name in opened
         }
-        middle = median_seconds(contenders, rounds=rounds)
+        medians = median_seconds(contenders, rounds=rounds)
     for name in opened:
-        milliseconds = {way: 1e3 * middle[f"{name}/{way}"] for way in ways}
-        told[name]["milliseconds"] = milliseconds
+        milliseconds = {way: 1e3 * medians[f"{name}/{way}"] for way in ways}
+        report[name]["milliseconds"] = milliseconds
         if "folder" in opened:
-            told[name]["over_folder"] = {
-                way: middle[f"{name}/{way}"] / middle[f"folder/{way}"] for way in ways
+            report[name]["over_folder"] = {
+                way: medians[f"{name}/{way}"] / medians[f"folder/{way}"] for way in ways
             }
-    return {"documents": count, "k": K, "engines": told}
+    return {"documents": count, "k": K, "engines": report}
 
 
 def _check_same(opened: dict[str, Collection], queries: NDArray[np.uint8]) -> None:
@@ -98,15 +98,17 @@ def _check_same(opened: dict[str, Collection], queries: NDArray[np.uint8]) -> No
     assert all(answer == answers[0] for answer in answers)
 
 
-def _asked(run: Callable[[NDArray[np.uint8]], object], queries: NDArray[np.uint8]) -> Callable[[], object]:
+def _with_next_query(
+    run: Callable[[NDArray[np.uint8]], object], queries: NDArray[np.uint8]
+) -> Callable[[], object]:
     number = 0
 
-    def ask() -> object:
+    def search() -> object:
         nonlocal number
         number += 1
         return run(queries[number % len(queries)][None])
 
-    return ask
+    return search
 
 
 @contextmanager

@@ -24,8 +24,8 @@ def main() -> None:
     parser.add_argument("corpora", nargs="+")
     parser.add_argument("--bits", type=int, default=64)
     parser.add_argument("--method", default="snuh-plus")
-    chosen = parser.parse_args()
-    results = [measure(corpus, chosen.bits, chosen.method) for corpus in chosen.corpora]
+    options = parser.parse_args()
+    results = [measure(corpus, options.bits, options.method) for corpus in options.corpora]
     print(json.dumps({"results": results, "machine": facts()}, indent=2))
 
 
@@ -44,7 +44,7 @@ def measure(corpus: str, bits: int, method: str) -> dict[str, object]:
         "bits": bits,
         "method": method,
         "seconds": round(seconds, 1),
-        # Of the largest child so far: measure the largest corpus last.
+        # The peak of the largest child so far: list the largest corpus last.
         "peak_megabytes": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024),
         "documents": summary["documents"],
         "epochs": summary["epochs"],

@@ -28,16 +28,16 @@ def main() -> None:
     parser.add_argument("--bits", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--method", default="snuh-plus")
-    chosen = parser.parse_args()
-    documents = list(open_source(chosen.corpus))
+    options = parser.parse_args()
+    documents = list(open_source(options.corpus))
     texts = {s: [doc.text for doc in documents if doc.split == s] for s in ("train", "val", "test")}
     labels = {s: [doc.labels for doc in documents if doc.split == s] for s in ("train", "test")}
     features = TfidfFeatures().fit(texts["train"])
     X = {split: features.transform(of_split) for split, of_split in texts.items()}
     runs: list[dict[str, Any]] = []
-    for seed in range(chosen.seeds):
+    for seed in range(options.seeds):
         for search in SEARCHES:
-            method = make(chosen.method, bits=chosen.bits, seed=seed, parameters={"graph": search})
+            method = make(options.method, bits=options.bits, seed=seed, parameters={"graph": search})
             method.fit(X["train"], X_val=X["val"])
             codes = [method.transform(X[split]) for split in ("test", "train")]
             precision = precision_at_k(codes[0], labels["test"], codes[1], labels["train"], k=100)
@@ -47,9 +47,9 @@ def main() -> None:
         search: [run["precision at 100"] for run in runs if run["search"] == search] for search in SEARCHES
     }
     result = {
-        "corpus": chosen.corpus,
-        "method": chosen.method,
-        "bits": chosen.bits,
+        "corpus": options.corpus,
+        "method": options.method,
+        "bits": options.bits,
         "mean": {search: round(mean(values), 4) for search, values in by_search.items()},
         "spread": {search: round(stdev(values), 4) for search, values in by_search.items()},
         "runs": runs,

@@ -1,4 +1,4 @@
-"""How many of the exact neighbours share a group, which is all that Spark can find, and at what work.
+"""The fraction of exact neighbours in a common group, an upper bound on the recall with Spark, and its cost.
 
 SNUH_DATA=... python -m benchmarks.groups [--corpus arxiv100k] [--sizes 25000,50000] > results/groups.json
 """

@@ -1,13 +1,13 @@
-"""How each stage grows with the documents: seconds, CPU seconds and memory, and the exponent fitted to them.
+"""The growth of each stage with the number of documents: time, CPU time, memory, and a fitted exponent.
 
     SNUH_DATA=... python -m benchmarks.growth [--sizes 12500 25000 50000 100000] [--rounds 3]
         [--stages read features LSA graph ...] [--plot growth.svg]
 
-Each stage of each size runs in a process of its own, after a warm-up on few documents, with one thread:
-threads that wait for each other count as CPU time. The sizes take turns in every round, and the median CPU
-time of the rounds counts: what else the machine does adds to the wall time, and less to the CPU time. (The
-least would favour the small sizes: of short runs one is sooner lucky.) The exponent is the slope of log CPU
-seconds over log documents. Prints JSON.
+Each stage of each size runs in a process of its own, after a warm-up on few documents, with one thread,
+because threads that spin count as CPU time. The sizes alternate in every round, and the median CPU time of
+the rounds counts: other load affects wall time more than CPU time. (The minimum would favour small sizes,
+whose short runs are more likely to be undisturbed.) The exponent is the slope of log CPU seconds over log
+documents. Prints JSON.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.growth_plot import draw
-from benchmarks.growth_stages import BESIDE_DEFAULT, STAGES, write_documents
+from benchmarks.growth_stages import OPTIONAL, STAGES, write_documents
 from benchmarks.machine import facts
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 SIZES = (12_500, 25_000, 50_000, 100_000)
 WARM_UP = 1_000
-ENOUGH, MAX_RUNS = 3.0, 5  # CPU seconds, after which a stage is not run again; and how often at most
+MIN_SECONDS, MAX_RUNS = 3.0, 5  # a stage is repeated until it took this much CPU time
 LIMIT = 1.2
 
 
@@ -48,34 +48,34 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="where to write the plot, as SVG")
     parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.stage:
-        print(json.dumps(measure(chosen.stage, chosen.folder, chosen.sizes[0])))
+    options = parser.parse_args()
+    if options.stage:
+        print(json.dumps(measure(options.stage, options.folder, options.sizes[0])))
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for docs in (WARM_UP, *chosen.sizes):
-            write_documents(chosen.corpus, folder, docs)
-        for stage in chosen.stages:
+        for docs in (WARM_UP, *options.sizes):
+            write_documents(options.corpus, folder, docs)
+        for stage in options.stages:
             in_process(stage, folder, WARM_UP)
         runs = [
             {"documents": docs, "stage": stage, **in_process(stage, folder, docs)}
-            for _ in range(chosen.rounds)
-            for docs in chosen.sizes
-            for stage in chosen.stages
+            for _ in range(options.rounds)
+            for docs in options.sizes
+            for stage in options.stages
         ]
-    stages = {stage: summarize([run for run in runs if run["stage"] == stage]) for stage in chosen.stages}
-    over = [s for s in chosen.stages if s not in BESIDE_DEFAULT and stages[s]["exponent"] > LIMIT]
+    stages = {stage: summarize([run for run in runs if run["stage"] == stage]) for stage in options.stages}
+    over = [s for s in options.stages if s not in OPTIONAL and stages[s]["exponent"] > LIMIT]
     result = {
-        "corpus": chosen.corpus,
-        "rounds": chosen.rounds,
+        "corpus": options.corpus,
+        "rounds": options.rounds,
         "stages": stages,
         f"above {LIMIT} on the default path": over,
         "machine": facts(),
     }
     print(json.dumps(result, indent=2))
-    if chosen.plot:
-        chosen.plot.write_text(draw(stages), encoding="utf-8")
+    if options.plot:
+        options.plot.write_text(draw(stages), encoding="utf-8")
 
 
 def in_process(stage: str, folder: Path, docs: int) -> dict[str, Any]:
@@ -93,12 +93,12 @@ def in_process(stage: str, folder: Path, docs: int) -> dict[str, Any]:
 
 
 def measure(stage: str, folder: Path, docs: int) -> dict[str, Any]:
-    """Run a stage on few documents to compile and import, then on all of them: a short one several times."""
+    """Run a stage on few documents as a warm-up, then on all of them; short stages several times."""
     prepare = STAGES[stage]
     if docs > WARM_UP:
         prepare(folder / str(WARM_UP))()
     runs: list[dict[str, Any]] = []
-    while not runs or (sum(run["cpu_seconds"] for run in runs) < ENOUGH and len(runs) < MAX_RUNS):
+    while not runs or (sum(run["cpu_seconds"] for run in runs) < MIN_SECONDS and len(runs) < MAX_RUNS):
         runs.append(_once(prepare(folder / str(docs))))
     return middle(runs)
 
@@ -110,12 +110,12 @@ def middle(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _once(run: Callable[[], dict[str, object] | None]) -> dict[str, Any]:
     cpu, start = cpu_seconds(), time.perf_counter()
-    found = run() or {}
+    details = run() or {}
     return {
         "seconds": round(time.perf_counter() - start, 3),
         "cpu_seconds": round(cpu_seconds() - cpu, 3),
         "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        **found,
+        **details,
     }
 
 

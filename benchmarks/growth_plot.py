@@ -1,4 +1,4 @@
-"""The plot of growth: CPU seconds over documents, both logarithmic, a line a stage with its exponent."""
+"""Plot CPU seconds over documents on logarithmic axes, one line per stage with its exponent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOKS = (
 
 
 def draw(stages: dict[str, Any]) -> str:
-    """Return the plot as SVG; what grows fastest is in colour."""
+    """Return the plot as SVG; the stages with the largest exponents are coloured."""
     ranked = sorted(stages, key=lambda stage: -stages[stage]["exponent"])
     points = {
         stage: [Point(one["documents"], max(one["cpu_seconds"], 1e-3)) for one in found["by_documents"]]

@@ -1,6 +1,6 @@
-"""The stages whose growth is measured, each from the files that those before it left in a folder.
+"""The stages whose growth is measured; each reads the files that earlier stages left in a folder.
 
-A stage is made ready with its inputs read, and returns what is measured.
+A stage loads its inputs and returns the function to measure.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from snuh.index.ivf import IVF
 from snuh.model import Model
 
 NEIGHBORS, BITS, QUERIES, TOP = 20, 64, 200, 100
-BESIDE_DEFAULT = ("exact graph", "lists")  # by choice, to compare with
+OPTIONAL = ("exact graph", "lists")  # optional, for comparison
 
 Facts = dict[str, object] | None
 Run = Callable[[], Facts]
 
 
 def write_documents(corpus: str, folder: Path, docs: int) -> None:
-    """Write the first so many documents of a corpus, all of them for training."""
+    """Write the first `count` documents of a corpus, all in the training split."""
     (folder / str(docs)).mkdir()
     with open(folder / str(docs) / "documents.jsonl", "w", encoding="utf-8") as file:
         for doc in islice(open_source(corpus), docs):
@@ -70,7 +70,7 @@ def lsa(folder: Path) -> Run:
 def graph(folder: Path, search: Any = "auto") -> Run:
     X, dense_parts = rows(folder), [DensePart(np.load(folder / "lsa.npz")["values"], 0.5)]
     if X.shape[0] <= 1_000:
-        search = "approximate"  # what is to be warmed up
+        search = "approximate"  # so that the warm-up compiles it
 
     def run() -> Facts:
         found = nearest_neighbors(X, k=NEIGHBORS, dense_parts=dense_parts, search=search)
@@ -139,7 +139,7 @@ def encode(folder: Path) -> Run:
 
 
 def index(folder: Path) -> Run:
-    """Documents into a collection: encoded, stored, and ready to be searched."""
+    """Add documents to a collection: encode, store and prepare them for searches."""
     model, texts = snuh.load(folder / "model"), list(documents(folder))
     number = len(list(folder.glob("collection*")))
 

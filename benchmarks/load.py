@@ -1,7 +1,7 @@
-"""Many clients of an HTTP server in one thread: each sends its next request when its answer is whole.
+"""Many HTTP clients in one thread: each sends its next request when its response is complete.
 
-A request is sent as ready bytes and of an answer only the length is read, so that one request takes some tens
-of microseconds here and the server is what is measured.
+Requests are prepared bytes and only the length of a response is parsed, so a request takes a few tens of
+microseconds here and the measurement is that of the server.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from itertools import cycle
 
 @dataclass(frozen=True)
 class Loaded:
-    """What some seconds of load brought."""
+    """The result of a period of load."""
 
     requests: int
     errors: int
     seconds: float
     own_cpu_seconds: float
-    milliseconds: tuple[float, ...]  # of each answer, ascending
+    milliseconds: tuple[float, ...]  # latency of each response, ascending
 
-    def percentile(self, share: float) -> float:
-        """Return the time within which a share of the answers came."""
-        return self.milliseconds[min(len(self.milliseconds) - 1, int(share * len(self.milliseconds)))]
+    def percentile(self, fraction: float) -> float:
+        """Return the latency that a fraction of the responses did not exceed."""
+        return self.milliseconds[min(len(self.milliseconds) - 1, int(fraction * len(self.milliseconds)))]
 
 
 class _Client:
@@ -40,7 +40,7 @@ class _Client:
         self.socket.sendall(request)
 
     def has_answer(self) -> bool:
-        """Read what is there, and tell whether it is whole."""
+        """Read the available bytes and return whether the response is complete."""
         part = self.socket.recv(1 << 16)
         if not part:
             raise ConnectionError("the server closed a connection")
@@ -53,7 +53,7 @@ class _Client:
 
 
 def load(port: int, path: str, bodies: Sequence[bytes], *, clients: int, seconds: float) -> Loaded:
-    """Keep a server busy for some seconds."""
+    """Put load on a server for some seconds."""
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
     requests = cycle([f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body for body in bodies])
     times: list[float] = []

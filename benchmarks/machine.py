@@ -1,4 +1,4 @@
-"""What a measurement ran on, to be kept beside its numbers."""
+"""The environment of a measurement, to be stored with its results."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     SNUH_DATA=... python -m benchmarks.method_epochs [--corpus ng20] [--bits 64] [--method vdsh ...]
 
-The methods take turns in one process; the result is JSON with each median over SNUH's.
+The methods alternate in one process; prints JSON with the ratio of each median to that of SNUH.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ def main() -> None:
     parser.add_argument("--bits", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--method", nargs="*", default=with_gradients)
-    chosen = parser.parse_args()
-    source = open_source(f"{chosen.corpus}.tfidf")
+    options = parser.parse_args()
+    source = open_source(f"{options.corpus}.tfidf")
     assert isinstance(source, MatrixSource)
     X, X_val = source.splits["train"].X, source.splits["val"].X
     contenders = {}
-    for name in dict.fromkeys(["snuh", *chosen.method]):
-        estimator = make(name, bits=chosen.bits, seed=0)
+    for name in dict.fromkeys(["snuh", *options.method]):
+        estimator = make(name, bits=options.bits, seed=0)
         data = estimator._training_data(X, X_val, None)
         start = Start(data, 20, np.random.default_rng(0), torch.Generator().manual_seed(0), None)
         objective = estimator._objective(start)
         contenders[name] = one_epoch(objective, np.random.default_rng(0), own_adam(objective.parameters))
-    middle = median_seconds(contenders, rounds=chosen.rounds)
+    middle = median_seconds(contenders, rounds=options.rounds)
     result = {
-        "corpus": chosen.corpus,
-        "bits": chosen.bits,
+        "corpus": options.corpus,
+        "bits": options.bits,
         "documents": X.shape[0],
         "seconds": middle,
         "over_snuh": {name: round(seconds / middle["snuh"], 2) for name, seconds in middle.items()},

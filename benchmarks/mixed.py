@@ -1,12 +1,12 @@
-"""Searches, adds and deletes at once over HTTP, for minutes; every answer is compared with brute force.
+"""Concurrent searches, adds and deletes over HTTP; every response is compared with brute force.
 
     python -m benchmarks.mixed [--seconds 300] [--documents 100000] [--searchers 6] [--writers 2]
 
-Most documents stay. Writers add, replace and delete documents of their own, and look for them after each
-step. Searchers ask with a filter that keeps the writers' documents out, where the answer must be that of
-brute force to the last id, and without one, where each distance must be that of the two texts and none may
-be farther than brute force on those that stay. An answer that is not right, or an error, ends the run with
-exit code 1. Prints JSON.
+Most documents are never changed. Writers add, replace and delete documents of their own, and search for them
+after each step. Searchers search with a filter that excludes the writers' documents, where the response must
+equal brute force including ids, and without a filter, where each distance must be correct and none larger
+than brute force over the unchanged documents. A wrong response or an error ends the run with exit code 1.
+Prints JSON.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TEXTS = queries(2_000)
 
 
 class Steady:
-    """The documents that stay, and the answers that brute force gives on them."""
+    """The unchanged documents, and their brute-force results."""
 
     def __init__(self, count: int) -> None:
         documents = list(drawn(count))
@@ -60,10 +60,10 @@ def plain(hits: list[Hit]) -> list[tuple[str, int]]:
 
 
 class Run:
-    """What the threads share: when to end, what they have counted, and what went wrong."""
+    """State shared by the threads: deadline, counters and failures."""
 
-    def __init__(self, place: tuple[str, str], steady: Steady, seconds: float) -> None:
-        self.name, self.url = place
+    def __init__(self, target: tuple[str, str], steady: Steady, seconds: float) -> None:
+        self.name, self.url = target
         self.steady, self.until = steady, time.monotonic() + seconds
         self.counts: Counter[str] = Counter()
         self.seconds: list[float] = []
@@ -79,7 +79,7 @@ class Run:
         def guarded() -> None:
             try:
                 work(self, seed)
-            except Exception as error:  # whatever it is, it is told at the end
+            except Exception as error:  # reported at the end
                 self.failures.append(f"{type(error).__name__}: {error}")
 
         thread = threading.Thread(target=guarded)
@@ -102,9 +102,9 @@ def search(run: Run, seed: int) -> None:
                 raise ValueError(f"the answer to {text!r} is not that of brute force")
             code = words_of([text])[0]
             true = np.bitwise_count(words_of([hit.document.text for hit in every]) ^ code).tolist()
-            told = [hit.distance for hit in every]
+            distances = [hit.distance for hit in every]
             nearest = [distance for _, distance in expected]
-            if told != true or told != sorted(told) or any(np.greater(told, nearest)):
+            if distances != true or distances != sorted(distances) or any(np.greater(distances, nearest)):
                 raise ValueError(f"the distances of {text!r} are wrong")
 
 
@@ -126,7 +126,7 @@ def write(run: Run, seed: int) -> None:
             found = client.search(TEXTS[0], k=1_000, where=f"writer = {seed}")
             run.counts["searches"] += 1
             if {hit.document.id: hit.document.text for hit in found} != mine:
-                raise ValueError("what was written is not what is found")
+                raise ValueError("the search did not return what was written")
 
 
 def main() -> None:
@@ -137,26 +137,24 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--searchers", type=int, default=6)
     parser.add_argument("--writers", type=int, default=2)
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "mixed"
-        make(folder, documents=chosen.documents)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "mixed"
+        make(folder, documents=options.documents)
         with serving(folder) as (port, _):
-            steady = Steady(chosen.documents)
-            run = Run((folder.name, f"http://127.0.0.1:{port}"), steady, chosen.seconds)
-            kinds = [search] * chosen.searchers + [write] * chosen.writers
+            steady = Steady(options.documents)
+            run = Run((folder.name, f"http://127.0.0.1:{port}"), steady, options.seconds)
+            kinds = [search] * options.searchers + [write] * options.writers
             with run.client() as client:
-                client.add(
-                    [{"id": "first", "text": TEXTS[0], "writer": -1}]
-                )  # the field is known from now on
+                client.add([{"id": "first", "text": TEXTS[0], "writer": -1}])  # so that the field is known
                 for thread in [run.start(work, seed) for seed, work in enumerate(kinds)]:
                     thread.join()
                 client.delete(["first"])
-                left = len(client) - chosen.documents
+                left = len(client) - options.documents
     milliseconds = np.percentile(np.array(run.seconds or [0.0]) * 1e3, [50, 99]).tolist()
-    told = {**vars(chosen), "bits": BITS, **run.counts, "documents_left_over": left}
-    told |= {"p50_milliseconds": milliseconds[0], "p99_milliseconds": milliseconds[1]}
-    print(json.dumps({**told, "wrong_or_failed": run.failures, "machine": facts()}, indent=2))
+    report = {**vars(options), "bits": BITS, **run.counts, "documents_left_over": left}
+    report |= {"p50_milliseconds": milliseconds[0], "p99_milliseconds": milliseconds[1]}
+    print(json.dumps({**report, "wrong_or_failed": run.failures, "machine": facts()}, indent=2))
     sys.exit(1 if run.failures or left else 0)
 
 

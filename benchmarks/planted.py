@@ -1,4 +1,4 @@
-"""Documents with known near-duplicates: a tenth of them copied, each copy edited in one way."""
+"""Corpora with known near-duplicates: a tenth of the documents is copied, each copy edited in one way."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 COPIED = 0.1
-SHARES = (0.02, 0.05, 0.1, 0.2)
+FRACTIONS = (0.02, 0.05, 0.1, 0.2)
 HEADER = "From: editor@example.org\nDate: Tue, 3 May 1994 10:15:00 GMT\nLines: 25\n\n"
 SIGNATURE = "\n--\nPat Example, Department of Examples\nAll opinions are mine alone\n"
 
 
 @dataclass(frozen=True)
 class World:
-    """Texts, and for each the document it comes from and how it was edited ("" where it was not)."""
+    """Texts, each with the document it comes from and its edit ("" for an original)."""
 
     texts: list[str]
     origin: np.ndarray
@@ -25,19 +25,19 @@ class World:
 
     @property
     def pairs(self) -> list[tuple[int, int, str]]:
-        """(original, copy, edit) of all copies."""
-        place = {int(o): row for row, o in enumerate(self.origin) if not self.edit[row]}
-        return [(place[int(self.origin[row])], row, edit) for row, edit in enumerate(self.edit) if edit]
+        """Return (original, copy, edit) of all copies."""
+        originals = {int(o): row for row, o in enumerate(self.origin) if not self.edit[row]}
+        return [(originals[int(self.origin[row])], row, edit) for row, edit in enumerate(self.edit) if edit]
 
 
 def plant(texts: list[str], *, seed: int) -> World:
-    """Copy a tenth of the documents of at least 20 words, edit each copy in one way, shuffle all."""
+    """Copy a tenth of the documents of at least 20 words, edit each copy in one way, and shuffle."""
     rng = random.Random(seed)
     long_enough = [row for row, text in enumerate(texts) if len(text.split()) >= 20]
-    chosen = rng.sample(long_enough, int(COPIED * len(texts)))
+    options = rng.sample(long_enough, int(COPIED * len(texts)))
     edits = list(edits_by_name(texts).items())
     made = [(text, row, "") for row, text in enumerate(texts)]
-    for number, row in enumerate(chosen):
+    for number, row in enumerate(options):
         name, edit = edits[number % len(edits)]
         made.append((edit(texts[row], rng), row, name))
     rng.shuffle(made)
@@ -62,8 +62,8 @@ def edits_by_name(texts: list[str]) -> dict[str, Edit]:
 
     edits: dict[str, Edit] = {}
     for name, change in (("drop", drop), ("replace", replace), ("insert", insert)):
-        for share in SHARES:
-            edits[f"{name} {share:.0%}"] = word_edit(change, share)
+        for fraction in FRACTIONS:
+            edits[f"{name} {fraction:.0%}"] = word_edit(change, fraction)
     edits["swap sentences"] = swap_sentences
     edits["header"] = lambda text, rng: HEADER + text
     edits["signature"] = lambda text, rng: text + SIGNATURE
@@ -72,11 +72,11 @@ def edits_by_name(texts: list[str]) -> dict[str, Edit]:
     return edits
 
 
-def word_edit(change: Callable[[str, random.Random], list[str]], share: float) -> Edit:
+def word_edit(change: Callable[[str, random.Random], list[str]], fraction: float) -> Edit:
     def edit(text: str, rng: random.Random) -> str:
         words = text.split(" ")
-        places = set(rng.sample(range(len(words)), max(1, round(share * len(words)))))
-        parts = [change(w, rng) if place in places else [w] for place, w in enumerate(words)]
+        positions = set(rng.sample(range(len(words)), max(1, round(fraction * len(words)))))
+        parts = [change(w, rng) if position in positions else [w] for position, w in enumerate(words)]
         return " ".join(word for part in parts for word in part)
 
     return edit

@@ -1,9 +1,9 @@
-"""What reordering a shortlist brings and costs: precision@10 and time a query, beside plain Hamming distance.
+"""The gain and cost of reranking a shortlist: precision@10 and time per query, against Hamming distance.
 
     SNUH_DATA=... python -m benchmarks.rerank [--corpora ng20 reuters] [--bits 64] [--seeds 0 1 2]
 
-The training documents become a collection, test documents are the queries, searched one at a time; a hit is a
-document that shares a label. Labels are used for nothing else. Prints JSON.
+The training documents form a collection, and test documents are the queries, one at a time; a hit is relevant
+if it shares a label. Labels are used for nothing else. Prints JSON.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ def main() -> None:
     parser.add_argument("--bits", nargs="+", type=int, default=[64])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--shortlist", type=int, default=None)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     results = []
-    for corpus in chosen.corpora:
-        for bits in chosen.bits:
-            runs = [measure(corpus, bits, seed, chosen.shortlist) for seed in chosen.seeds]
+    for corpus in options.corpora:
+        for bits in options.bits:
+            runs = [measure(corpus, bits, seed, options.shortlist) for seed in options.seeds]
             results += [summary(corpus, bits, str(order), runs) for order in ORDERS]
     print(json.dumps({"k": K, "queries": QUERIES, "results": results, "machine": facts()}, indent=2))
 
 
 def measure(corpus: str, bits: int, seed: int, shortlist: int | None) -> dict[str, tuple[float, float]]:
-    """Return precision and milliseconds a query of each order."""
+    """Return precision and milliseconds per query of each order."""
     source = open_source(corpus)
     assert not isinstance(source, MatrixSource)
     hasher = TextHasher(bits=bits, seed=seed).fit_source(source)
     assert hasher.model_ is not None
     test = [document for document in source if document.split == "test"]
-    chosen = np.random.default_rng(0).permutation(len(test))[:QUERIES]
+    options = np.random.default_rng(0).permutation(len(test))[:QUERIES]
     training = (document for document in source if document.split == "train")
-    return search(hasher.model_, training, [test[number] for number in chosen], shortlist)
+    return search(hasher.model_, training, [test[number] for number in options], shortlist)
 
 
 def search(
     model: Model, training: object, queries: list[Document], shortlist: int | None
 ) -> dict[str, tuple[float, float]]:
-    found: dict[str, list[float]] = {str(order): [] for order in ORDERS}
+    precision: dict[str, list[float]] = {str(order): [] for order in ORDERS}
     seconds: dict[str, list[float]] = {str(order): [] for order in ORDERS}
     with tempfile.TemporaryDirectory() as folder, Collection.create(Path(folder) / "c", model) as collection:
         collection.add(training)  # type: ignore[arg-type]
@@ -72,9 +72,10 @@ def search(
                 hits = collection.search(query.text, k=K, rerank=order, **more)  # type: ignore[arg-type]
                 seconds[str(order)].append(time.perf_counter() - start)
                 right = sum(bool({*hit.document.labels} & {*query.labels}) for hit in hits)
-                found[str(order)].append(right / len(hits))
+                precision[str(order)].append(right / len(hits))
     return {
-        order: (statistics.mean(found[order]), 1e3 * statistics.median(seconds[order])) for order in found
+        order: (statistics.mean(precision[order]), 1e3 * statistics.median(seconds[order]))
+        for order in precision
     }
 
 

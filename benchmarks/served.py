@@ -1,4 +1,4 @@
-"""A collection to be served: documents of planted topics, with codes that a model really makes of them."""
+"""A collection for the server benchmarks: documents of planted topics, encoded by a model."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SCATTER = 1.8  # of the words of a topic around its code
 
 
 def make(folder: Path, *, documents: int) -> None:
-    """Fill a collection; the same number of documents gives the same collection."""
+    """Create and fill a collection; deterministic for a number of documents."""
     with Collection.create(folder, random_model()) as collection:
         collection.add(drawn(documents))
 
 
 def random_model() -> Model:
-    """Return a model that has learnt the topics: each has a code, and its words point there, more or less.
+    """Return a model in which each topic has a code, and the words of a topic point roughly to it.
 
-    So the codes of texts lie around the codes of topics, and differ from them in about one bit of twelve.
+    The codes of texts therefore lie around those of topics, and differ from them in about one bit of twelve.
     """
     words = [*(topic_word(t, w) for t in range(TOPICS) for w in range(WORDS_PER_TOPIC)), *common_words()]
     features = TfidfFeatures(min_df=1, max_df=1.0, max_terms=100_000, stop_words=None).fit(words)
@@ -36,14 +36,14 @@ def random_model() -> Model:
     centroids = {topic: rng.choice([-1.0, 1.0], size=BITS) for topic in range(TOPICS)}
     weight = rng.normal(scale=SCATTER, size=(len(features.terms), BITS))
     for row, term in enumerate(features.terms):
-        if found := re.fullmatch(r"topic(\d+)word\d+", term):
-            weight[row] += centroids[int(found[1])]
+        if match := re.fullmatch(r"topic(\d+)word\d+", term):
+            weight[row] += centroids[int(match[1])]
     layer = Layer(weight, np.zeros(BITS), "sigmoid")
     return Model(Encoder((layer,), np.full(BITS, 0.5, dtype=np.float32)), features)
 
 
 def drawn(count: int) -> Iterator[Document]:
-    """Yield documents of a few words each, with two fields."""
+    """Yield documents of a few words, with two fields."""
     rng = np.random.default_rng(1)
     common = common_words()
     for number in range(count):
@@ -56,7 +56,7 @@ def drawn(count: int) -> Iterator[Document]:
 
 
 def queries(count: int) -> list[str]:
-    """Return texts on topics, a few words each."""
+    """Return texts of a few words on the topics."""
     rng = np.random.default_rng(2)
     return [
         " ".join(topic_word(topic, word) for word in rng.integers(WORDS_PER_TOPIC, size=QUERY_WORDS).tolist())
@@ -65,7 +65,7 @@ def queries(count: int) -> list[str]:
 
 
 def topic_word(topic: int, word: int) -> str:
-    """Return a word that only texts on one topic have."""
+    """Return a word that only texts of one topic have."""
     return f"topic{topic}word{word}"
 
 

@@ -1,12 +1,12 @@
-"""Searches over HTTP under load, beside a bare FastAPI endpoint that returns the same JSON without searching.
+"""HTTP searches under load, against a bare FastAPI endpoint that returns the same JSON without searching.
 
     python -m benchmarks.server [--documents 1000000] [--clients 32] [--rounds 5] [--folder FOLDER]
 
-Documents of planted topics with 64-bit codes, k = 10, thousands of different texts. The contenders take
-turns in every round: "bare" returns a dict, as most FastAPI endpoints do; "typed" does so with a declared
-type, which FastAPI writes sooner; "ready" returns bytes made beforehand, the least that FastAPI can do;
-"exact" reads all codes, "fast" the lists of `snuh index`. Some answers are compared with brute force first.
-The servers and the load share the processors; how much each took is told. Prints JSON.
+Documents of planted topics with 64-bit codes, k = 10, thousands of different texts. The contenders alternate
+in every round: "bare" returns a dict, as most FastAPI endpoints do; "typed" does so with a declared type,
+which FastAPI serialises faster; "ready" returns prepared bytes, the minimum for FastAPI; "exact" scans all
+codes, "approximate" uses the index of `snuh index`. Some responses are compared with brute force first. The
+servers and the load generator share the processors; the CPU time of each is reported. Prints JSON.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--folder", type=Path, default=None, help="the collection; made, and kept, if absent")
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        folder = chosen.folder or Path(place) / "collection"
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary) / "collection"
         if not folder.exists():
-            make(folder, documents=chosen.documents)
+            make(folder, documents=options.documents)
         with Collection(folder) as collection:
             lists = collection.info().index or collection.build_index(k=K)
             texts = queries(TEXTS)
@@ -58,45 +58,47 @@ def main() -> None:
         with serving(folder) as (port, server):
             path = f"/v1/collections/{folder.name}/search"
             check(f"http://127.0.0.1:{port}{path}", texts, expected)
-            answer = Path(place) / "answer.json"
-            told = httpx.post(f"http://127.0.0.1:{port}{path}", json={"text": texts[0], "k": K})
-            answer.write_text(told.text, encoding="utf-8")
+            answer = Path(temporary) / "answer.json"
+            response = httpx.post(f"http://127.0.0.1:{port}{path}", json={"text": texts[0], "k": K})
+            answer.write_text(response.text, encoding="utf-8")
             with bare(answer) as (bare_port, bare_server):
                 contenders = {
                     "bare": (bare_port, "/bare", False, bare_server),
                     "typed": (bare_port, "/typed", False, bare_server),
                     "ready": (bare_port, "/ready", False, bare_server),
                     "exact": (port, path, False, server),
-                    "fast": (port, path, True, server),
+                    "approximate": (port, path, True, server),
                 }
-                result = measure(contenders, texts, chosen)
-    told = {"documents": chosen.documents, "bits": BITS, "k": K, "clients": chosen.clients}
-    about = {"probes": lists.settings["read"], "recall": lists.recall}
-    print(json.dumps({**told, **result, "lists": about, "machine": facts()}, indent=2))
+                result = measure(contenders, texts, options)
+    report = {"documents": options.documents, "bits": BITS, "k": K, "clients": options.clients}
+    about = {"n_probe": lists.settings["read"], "recall": lists.recall}
+    print(json.dumps({**report, **result, "lists": about, "machine": facts()}, indent=2))
 
 
 def measure(
     contenders: dict[str, tuple[int, str, bool, psutil.Process]],
     texts: list[str],
-    chosen: argparse.Namespace,
+    options: argparse.Namespace,
 ) -> dict[str, object]:
     loads: dict[str, list[Loaded]] = {name: [] for name in contenders}
     cpu: dict[str, list[float]] = {name: [] for name in contenders}
-    for turn in range(chosen.rounds + 1):
+    for turn in range(options.rounds + 1):
         for name, (port, path, approximate, server) in contenders.items():
             bodies = [
                 json.dumps({"text": text, "k": K, "approximate": approximate}).encode() for text in texts
             ]
             before = sum(server.cpu_times()[:2])
-            found = load(port, path, bodies, clients=chosen.clients, seconds=chosen.seconds if turn else 1.0)
+            result = load(
+                port, path, bodies, clients=options.clients, seconds=options.seconds if turn else 1.0
+            )
             if turn:  # the first round warms up
-                loads[name].append(found)
-                cpu[name].append((sum(server.cpu_times()[:2]) - before) / found.requests)
+                loads[name].append(result)
+                cpu[name].append((sum(server.cpu_times()[:2]) - before) / result.requests)
     shown = {name: summary(loads[name], cpu[name]) for name in contenders}
     rates = {name: [one.requests / one.seconds for one in loads[name]] for name in contenders}
 
     def over(other: str) -> dict[str, float]:
-        pairs = {name: zip(rates[name], rates[other], strict=True) for name in ("exact", "fast")}
+        pairs = {name: zip(rates[name], rates[other], strict=True) for name in ("exact", "approximate")}
         return {name: statistics.median(mine / its for mine, its in both) for name, both in pairs.items()}
 
     others = ("bare", "typed", "ready")
@@ -135,9 +137,9 @@ def serving(folder: Path) -> Iterator[tuple[int, psutil.Process]]:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        found = re.search(r":(\d+) ", process.stderr.readline())
-        assert found is not None
-        yield int(found[1]), psutil.Process(process.pid)
+        match = re.search(r":(\d+) ", process.stderr.readline())
+        assert match is not None
+        yield int(match[1]), psutil.Process(process.pid)
     finally:
         process.terminate()
         process.wait()

@@ -1,4 +1,4 @@
-"""How long `snuh --help` takes, beside an interpreter that does nothing; processes alternate.
+"""The time of `snuh --help` against an interpreter that does nothing; processes alternate.
 
 python -m benchmarks.startup [--rounds 9]
 """

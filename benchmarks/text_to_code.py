@@ -1,9 +1,9 @@
-"""How fast are texts turned into codes, against scikit-learn's TF-IDF alone?
+"""Encoding texts to codes against scikit-learn's TF-IDF alone.
 
-Every contender has the same vocabulary. "snuh codes" goes all the way: TF-IDF rows, a linear encoder of 64
-bits, packed. "scikit-learn rows" only makes TF-IDF rows. With --others, more ways of making the rows alone
-are timed: Hugging Face `tokenizers`, and Python's own tools. Contenders alternate, round by round, in one
-process, so that whatever else the machine does meets them all. Prints JSON; nothing is asserted.
+Every contender has the same vocabulary. "snuh codes" is the whole encoding: TF-IDF rows, a linear encoder of
+64 bits, packed. "scikit-learn rows" are TF-IDF rows only. With --others, more implementations of the rows
+alone are timed: Hugging Face `tokenizers`, and pure Python. Contenders alternate in one process, so that
+other load affects all of them alike. Prints JSON; nothing is asserted.
 
     SNUH_DATA=folder python benchmarks/text_to_code.py ng20 agnews reuters
 """
@@ -33,7 +33,7 @@ from snuh.features.weighting import PythonTermCounter, tfidf_weights
 
 BITS = 64
 
-Contender = Callable[[list[str]], Any]  # rows or codes, of whatever type
+Contender = Callable[[list[str]], Any]  # rows or codes
 
 
 def main() -> None:
@@ -85,7 +85,7 @@ def measure(name: str, *, rounds: int, others: bool) -> dict[str, object]:
             label: {
                 "seconds": round(median(times), 4),
                 "megacharacters_per_second": round(characters / median(times) / 1e6, 1),
-                # Each round's own ratio first: neighbours in time meet the same load.
+                # The median of the ratios per round, whose contenders ran under the same load.
                 "times_as_fast": round(median(b / t for b, t in zip(baseline, times, strict=True)), 2),
             }
             for label, times in seconds.items()

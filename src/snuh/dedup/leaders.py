@@ -234,10 +234,10 @@ def _add_leader(documents, doc, tokens, suffix_norm, postings):  # type: ignore[
 
 @njit()
 def _distance(codes, left, right):  # type: ignore[no-untyped-def]
-    differing = 0
+    distance = np.int64(0)
     for word in range(codes.shape[1]):
-        differing += np.int64(popcount(codes[left, word] ^ codes[right, word]))
-    return differing
+        distance += np.int64(popcount(codes[left, word] ^ codes[right, word]))
+    return distance
 
 
 @dataclass(frozen=True)
