@@ -1,6 +1,6 @@
 """Approximate search: snuh's IVF against faiss's IndexBinaryIVF and usearch's HNSW at equal recall.
 
-    SNUH_DATA=... python -m benchmarks.ivf [--rows 1000000] [--corpora arxiv100k] [--out results/ivf.json]
+    SNUH_DATA=... python -m benchmarks.ivf [--rows 1000000 10000000] [--corpora arxiv100k]
 
 All use one thread and the same codes: clustered ones (see benchmarks.search), and those of an ITQ model of
 each corpus. Each side reads the fewest lists (HNSW: keeps the fewest candidates) that reach a recall of 0.99
@@ -39,8 +39,9 @@ from snuh.index import scan_many
 from snuh.index.ivf import IVF
 
 K, QUERIES, TARGET_RECALL = 100, 200, 0.99
-MAX_FETCHED = 10_000  # rows that a contender without filters may fetch for one query
-EFFORTS = [round(1.5**power) for power in range(1, 24)]  # lists to probe, or HNSW's expansion
+MAX_HNSW_FETCHED = 5_000  # rows per query, beyond which HNSW takes too long
+MAX_HNSW_ROWS = 200_000  # beyond it usearch takes too long to build
+EFFORTS = sorted({round(1.2**power) for power in range(50)})  # lists to probe, or HNSW's expansion
 
 Search = Callable[[Codes, int], tuple[NDArray[Any], NDArray[Any]]]  # (query, effort) -> rows, distances
 
@@ -61,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000])
     parser.add_argument("--corpora", nargs="*", default=["arxiv100k"])
     parser.add_argument("--out", type=Path, default=Path("results/ivf.json"))
     options = parser.parse_args()
@@ -69,7 +70,7 @@ def main() -> None:
     faiss.omp_set_num_threads(1)
     result: dict[str, Any] = {"bits": BITS, "k": K, "queries": QUERIES, "target_recall": TARGET_RECALL}
     worlds = {corpus: corpus_codes(corpus) for corpus in options.corpora}
-    worlds["clustered"] = clustered_codes(options.rows)
+    worlds |= {f"clustered, {rows:,}": clustered_codes(rows) for rows in options.rows}
     for name, codes in worlds.items():
         result[name] = compare(codes)
         print(json.dumps({name: result[name]}, indent=2), flush=True)
@@ -86,7 +87,9 @@ def corpus_codes(name: str) -> Codes:
 def compare(codes: Codes) -> dict[str, Any]:
     rng = np.random.default_rng(3)
     queries = codes[np.sort(rng.choice(len(codes), QUERIES, replace=False))]
-    contenders = {"snuh": build_snuh(codes), "faiss": build_faiss(codes), "usearch": build_usearch(codes)}
+    contenders = {"snuh": build_snuh(codes), "faiss": build_faiss(codes)}
+    if len(codes) <= MAX_HNSW_ROWS:
+        contenders["usearch"] = build_usearch(codes)
     masks = {f"{percent} % allowed": rng.random(len(codes)) < percent / 100 for percent in (50, 10, 1)}
     measured = {
         "no filter": measure({name: (c.search, c.efforts) for name, c in contenders.items()}, queries, codes)
@@ -95,13 +98,12 @@ def compare(codes: Codes) -> dict[str, Any]:
         searches = {
             contender: (c.filtered(mask), c.efforts)
             for contender, c in contenders.items()
-            if contender == "snuh" or K / mask.mean() <= MAX_FETCHED * 1.1
+            if contender != "usearch" or K / mask.mean() <= MAX_HNSW_FETCHED
         }
-        if K / mask.mean() > MAX_FETCHED / 2:  # an expansion of 10,000 candidates takes HNSW too long
-            searches.pop("usearch", None)
         measured[name] = measure(searches, queries, codes, allowed=mask)
     return {
         "documents": len(codes),
+        "n_lists": max(1, round(2 * len(codes) ** 0.5)),
         "distinct codes": len(np.unique(codes, axis=0)),
         **measured,
         "build cpu seconds": rounded({name: c.build_cpu_seconds for name, c in contenders.items()}),
@@ -131,7 +133,7 @@ def build_snuh(codes: Codes) -> Contender:
             lambda: IVF.from_arrays({name: np.load(f"{folder}/{name}.npy") for name in ivf.arrays()})
         )
     efforts = [effort for effort in EFFORTS if effort <= len(ivf.centroids)]
-    return Contender(search(None), search, [1, *efforts], seconds, size / len(codes), opened)
+    return Contender(search(None), search, efforts, seconds, size / len(codes), opened)
 
 
 def build_faiss(codes: Codes) -> Contender:
@@ -162,7 +164,7 @@ def build_faiss(codes: Codes) -> Contender:
         size = Path(folder, "index").stat().st_size
         opened = fastest_milliseconds(lambda: faiss.read_index_binary(f"{folder}/index", faiss.IO_FLAG_MMAP))
     efforts = [effort for effort in EFFORTS if effort <= n_lists]
-    return Contender(search(None), search, [1, *efforts], seconds, size / len(codes), opened)
+    return Contender(search(None), search, efforts, seconds, size / len(codes), opened)
 
 
 def build_usearch(codes: Codes) -> Contender:

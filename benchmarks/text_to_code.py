@@ -5,7 +5,7 @@ Every contender has the same vocabulary. "snuh codes" is the whole encoding: TF-
 alone are timed: Hugging Face `tokenizers`, and pure Python. Contenders alternate in one process, so that
 other load affects all of them alike. Prints JSON; nothing is asserted.
 
-    SNUH_DATA=folder python benchmarks/text_to_code.py ng20 agnews reuters
+    SNUH_DATA=... python -m benchmarks.text_to_code ng20 agnews reuters
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from machine import facts
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.machine import facts
 from snuh.encoder import Encoder, Layer
 from snuh.features import TfidfFeatures
 from snuh.features.vocabulary import DEFAULT_PATTERN, word_splitter
