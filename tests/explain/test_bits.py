@@ -68,9 +68,9 @@ def test_no_more_words_are_returned_than_requested(planted: Model, words: int) -
 
 
 def two_words(weights: list[float], embedding: list[float] | None) -> Model:
-    """A model of 8 equal bits over "rare" (1 of 100 documents) and "common" (50 of 100)."""
+    """A model of 8 equal bits over "rare" (1 of 100 documents) and "typical" (50 of 100)."""
     features = TfidfFeatures(min_df=1, max_df=1.0)
-    features.fit(["rare", *["common"] * 50, *[""] * 49])
+    features.fit(["rare", *["typical"] * 50, *[""] * 49])
     weight = np.repeat(np.array(weights)[:, None], 8, axis=1)
     decoder = None if embedding is None else np.repeat(np.array(embedding)[:, None], 8, axis=1)
     return Model(
@@ -79,7 +79,7 @@ def two_words(weights: list[float], embedding: list[float] | None) -> Model:
 
 
 def test_a_rare_word_does_not_rank_first_with_a_slightly_larger_weight() -> None:
-    assert bit_meanings(two_words([1.3, 1.0], None), words=1)[0].on == (("common",),)
+    assert bit_meanings(two_words([1.3, 1.0], None), words=1)[0].on == (("typical",),)
     assert bit_meanings(two_words([9.0, 1.0], None), words=1)[0].on == (("rare",),)
 
 
@@ -87,7 +87,7 @@ def test_a_word_on_which_encoder_and_decoder_disagree_is_left_out() -> None:
     meaning = bit_meanings(two_words([1.0, -1.0], [-2.0, 2.0]))[0]
     assert (meaning.on, meaning.off) == ((), ())
     meaning = bit_meanings(two_words([1.0, -1.0], [2.0, -2.0]))[0]
-    assert (meaning.on, meaning.off) == ((("rare",),), (("common",),))
+    assert (meaning.on, meaning.off) == ((("rare",),), (("typical",),))
 
 
 def test_zero_weights_give_no_words() -> None:
@@ -95,7 +95,7 @@ def test_zero_weights_give_no_words() -> None:
     assert (meaning.on, meaning.off) == ((), ())
 
 
-def test_zero_words_are_refused(planted: Model) -> None:
+def test_zero_words_and_models_without_words_are_refused(planted: Model) -> None:
     with pytest.raises(InputError, match="words must be at least 1, got 0"):
         bit_meanings(planted, words=0)
     with pytest.raises(InputError, match="trained on a matrix of features"):

@@ -68,7 +68,7 @@ def readable_parts(model: Model) -> tuple[TfidfFeatures, Floats]:
     """Return the features and the weights (terms, bits); raise InputError if words do not add up."""
     if model.features is None:
         raise InputError(
-            "this model was trained on a feature matrix: only models of texts can be explained by words"
+            "this model was trained on a matrix of features: only models of texts can be explained by words"
         )
     layers = model.encoder.layers
     if len(layers) != 1:
