@@ -113,7 +113,7 @@ def test_a_real_package_gives_unique_ids(tmp_path: Path) -> None:
     assert len({document.id for document in documents}) == len(documents)
 
 
-def test_two_modules_of_one_name_keep_their_ids_apart(tmp_path: Path) -> None:
+def test_two_modules_of_one_name_get_different_ids(tmp_path: Path) -> None:
     folder = tmp_path / "shapes"
     (folder / "a").mkdir(parents=True)
     (folder / "a.py").write_text('"""The module that lies beside a folder of its name."""')
@@ -122,7 +122,7 @@ def test_two_modules_of_one_name_keep_their_ids_apart(tmp_path: Path) -> None:
     assert [document.id for document in documents] == ["shapes.a", "shapes.a#2"]
 
 
-def test_half_a_character_is_replaced(tmp_path: Path) -> None:
+def test_a_lone_surrogate_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "halves.py"
     path.write_text('"""Some words before half a character \\ud83d and after it."""\n')
     [document] = DocstringSource(packages={"halves": path}, min_documents=1)
@@ -134,7 +134,7 @@ def test_no_docstrings_are_refused(tmp_path: Path) -> None:
         list(DocstringSource(packages={"small": package(tmp_path, "small", functions=3)}))
 
 
-def test_every_reading_tells_how_far_it_is(tmp_path: Path) -> None:
+def test_every_iteration_reports_progress(tmp_path: Path) -> None:
     source = DocstringSource(packages={"large": package(tmp_path, "large", functions=600)})
     for _ in ("parsed", "from memory"):
         done: list[float] = []

@@ -7,7 +7,7 @@ from snuh.corpus.reader import SeenIds
 
 
 @given(st.lists(st.text(max_size=3)), st.integers(1, 9))
-def test_every_repeated_id_is_found_and_no_other(doc_ids: list[str], recent: int) -> None:
+def test_exactly_the_duplicate_ids_are_found(doc_ids: list[str], recent: int) -> None:
     seen = SeenIds(max_recent=recent)
     found = set().union(*[seen.add(doc_id) for doc_id in doc_ids], seen.check())
     assert found == {hash(doc_id) for doc_id in doc_ids if doc_ids.count(doc_id) > 1}

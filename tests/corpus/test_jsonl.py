@@ -90,7 +90,7 @@ def test_a_source_can_be_read_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tickets.jsonl.gz", "tickets.jsonl"])
-def test_gzip_is_known_by_its_content(tmp_path: Path, name: str) -> None:
+def test_gzip_is_detected_by_its_content(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(gzip.compress(b'{"text": "one"}\n') + gzip.compress(b'{"text": "two"}'))
     assert [document.text for document in read(path)] == ["one", "two"]
@@ -126,7 +126,7 @@ def test_text_and_id_may_be_under_other_names(tmp_path: Path) -> None:
     assert read(path, text_field="body", id_field="key") == [Document("9", "b", metadata={"text": "a title"})]
 
 
-def test_a_missing_text_field_names_those_there(tmp_path: Path) -> None:
+def test_a_missing_text_field_lists_the_present_ones(tmp_path: Path) -> None:
     path = write(tmp_path, '{"text": "fine"}', '{"id": "b", "texts": "x"}')
     assert refusal(path) == (
         'tickets.jsonl line 2: there is no field "text" (did you mean "texts"?); fields here: "id", "texts"; '
@@ -134,7 +134,7 @@ def test_a_missing_text_field_names_those_there(tmp_path: Path) -> None:
     )
 
 
-def test_a_missing_id_field_is_refused_if_asked_for_by_name(tmp_path: Path) -> None:
+def test_a_missing_id_field_is_refused_if_it_was_named(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, '{"text": "x", "id": "b"}'), id_field="key")
     assert message.startswith('tickets.jsonl line 1: there is no field "key"; fields here: "text", "id";')
     assert message.endswith("--id-field")
@@ -177,7 +177,7 @@ def test_a_file_that_ends_in_a_text_is_refused_with_the_start_of_it(tmp_path: Pa
     assert refusal(path) == f"tickets.jsonl line 2: {reason}"
 
 
-def test_a_whole_character_in_two_escapes_is_fine(tmp_path: Path) -> None:
+def test_a_character_in_two_escapes_is_accepted(tmp_path: Path) -> None:
     assert read(write(tmp_path, '{"text": "\\ud83d\\ude00"}'))[0].text == "\N{GRINNING FACE}"
 
 

@@ -64,7 +64,7 @@ def test_dense_matrices_and_sparse_labels_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turned", ["features", "labels", "both"])
-def test_documents_in_columns_are_turned(tmp_path: Path, turned: str) -> None:
+def test_documents_in_columns_are_transposed(tmp_path: Path, turned: str) -> None:
     content = {
         key: value.T if turned == "both" or key.startswith("gnd") == (turned == "labels") else value
         for key, value in world().items()
@@ -73,7 +73,7 @@ def test_documents_in_columns_are_turned(tmp_path: Path, turned: str) -> None:
 
 
 @pytest.mark.parametrize("as_row", [False, True])
-def test_one_class_number_a_document_is_its_label(tmp_path: Path, as_row: bool) -> None:
+def test_one_class_number_per_document_is_its_label(tmp_path: Path, as_row: bool) -> None:
     content = world()
     for key, size in SIZES.items():
         classes = np.arange(size)[:, None] + 7.0
@@ -81,7 +81,7 @@ def test_one_class_number_a_document_is_its_label(tmp_path: Path, as_row: bool) 
     assert read(tmp_path, content).splits["val"].labels == [("7",), ("8",), ("9",)]
 
 
-def test_the_validation_part_may_be_absent(tmp_path: Path) -> None:
+def test_the_validation_split_may_be_absent(tmp_path: Path) -> None:
     content = world()
     del content["cv"], content["gnd_cv"]
     source = read(tmp_path, content)
@@ -90,7 +90,7 @@ def test_the_validation_part_may_be_absent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["train", "gnd_train", "cv", "gnd_cv", "test", "gnd_test"])
-def test_one_key_alone_is_missed(tmp_path: Path, key: str) -> None:
+def test_a_split_without_its_labels_is_refused(tmp_path: Path, key: str) -> None:
     content = world()
     del content[key]
     with pytest.raises(InputError, match=rf"a\.mat: there is no {key} in it"):
@@ -105,7 +105,7 @@ def test_a_value_that_is_not_finite_is_refused_with_its_row(tmp_path: Path, valu
         read(tmp_path, content)
 
 
-def test_missing_keys_are_named_with_those_there(tmp_path: Path) -> None:
+def test_missing_keys_are_reported_with_the_present_ones(tmp_path: Path) -> None:
     content = world()
     content["valid"] = content.pop("cv")
     with pytest.raises(InputError) as caught:
@@ -161,7 +161,7 @@ def test_indices_outside_the_matrix_are_refused(tmp_path: Path) -> None:
         read(tmp_path, content)
 
 
-def test_the_newer_matlab_format_is_named(tmp_path: Path) -> None:
+def test_the_newer_matlab_format_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "a.mat"
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(400))
     with pytest.raises(InputError, match=r"saved as MATLAB 7\.3, which is not read: save it with -v7"):

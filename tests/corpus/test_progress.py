@@ -7,7 +7,7 @@ from snuh.corpus.document import TextSource
 from snuh.corpus.reader import ProgressSource
 
 
-def test_each_reading_is_reported_to_its_own_callback(tmp_path: Path) -> None:
+def test_each_iteration_is_reported_to_its_own_callback(tmp_path: Path) -> None:
     (tmp_path / "docs.txt").write_text("one\ntwo\n")
     source = open_source(tmp_path / "docs.txt")
     assert isinstance(source, TextSource)

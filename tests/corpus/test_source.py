@@ -32,7 +32,7 @@ def texts(spec: str | Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_plain_text_has_one_document_a_line(tmp_path: Path, name: str) -> None:
+def test_plain_text_has_one_document_per_line(tmp_path: Path, name: str) -> None:
     content = b"first line \r\n\nthird"
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     source = open_source(tmp_path / name)
@@ -57,7 +57,7 @@ def test_a_corpus_is_found_by_its_name(data: Path) -> None:
     assert open_source("ng20").name == "ng20"
 
 
-def test_a_file_here_goes_before_a_corpus(
+def test_a_local_file_takes_precedence_over_a_dataset(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -66,7 +66,7 @@ def test_a_file_here_goes_before_a_corpus(
     assert texts("ng20") == ["mine"]
 
 
-def test_an_unknown_name_lists_what_there_is(data: Path) -> None:
+def test_an_unknown_name_lists_the_datasets(data: Path) -> None:
     with pytest.raises(InputError) as caught:
         open_source("ng2o")
     assert str(caught.value) == (
@@ -80,7 +80,9 @@ def test_a_name_without_snuh_data_says_what_to_set(monkeypatch: pytest.MonkeyPat
         open_source("ng20")
 
 
-def test_where_a_known_corpus_comes_from_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_names_the_source_of_a_known_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SNUH_DATA", str(tmp_path))
     with pytest.raises(
         InputError, match=r"ng20 is 20 Newsgroups, from .*, saved as ng20\.jsonl\.gz with id, text"
@@ -110,7 +112,7 @@ def test_a_missing_file_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.M
         open_source("gone/a.csv")
 
 
-def test_a_text_given_as_a_source_is_refused_in_a_short_line(data: Path) -> None:
+def test_a_text_given_as_a_source_is_refused_with_a_short_message(data: Path) -> None:
     with pytest.raises(InputError, match="there is no file, folder or corpus") as caught:
         open_source("many words " * 100)
     assert len(str(caught.value)) < 200
@@ -163,7 +165,7 @@ def test_real_corpora_have_the_documented_sizes() -> None:
     }
 
 
-def test_a_source_has_a_place_where_it_is_a_file_a_folder_or_a_corpus(data: Path, tmp_path: Path) -> None:
+def test_files_folders_and_datasets_have_a_path(data: Path, tmp_path: Path) -> None:
     assert source_path(str(tmp_path)) == tmp_path
     assert source_path("reuters") == data / "reuters.jsonl.gz"
     assert source_path("absent") is None
