@@ -90,7 +90,7 @@ def test_the_validation_split_may_be_absent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["train", "gnd_train", "cv", "gnd_cv", "test", "gnd_test"])
-def test_a_split_without_its_labels_is_refused(tmp_path: Path, key: str) -> None:
+def test_a_split_without_features_or_labels_is_refused(tmp_path: Path, key: str) -> None:
     content = world()
     del content[key]
     with pytest.raises(InputError, match=rf"a\.mat: there is no {key} in it"):
