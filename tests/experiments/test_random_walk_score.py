@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from snuh.encoder import Encoder, Layer
-from snuh.experiments.random_walk_score import RandomWalkScore, random_walk
+from snuh.experiments.scores import RandomWalkScore, random_walk
 from snuh.graph import DensePart, nearest_neighbors
 from snuh.training.spectral import fit_lsa
 from snuh.training.validation_score import similarity, split_words, top_k_probability

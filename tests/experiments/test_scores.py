@@ -8,8 +8,7 @@ from scipy import sparse
 
 from snuh.encoder import Encoder, Layer
 from snuh.experiments.corpora import Corpus
-from snuh.experiments.random_walk_score import RandomWalkScore
-from snuh.experiments.scores import CANDIDATES, CandidateScores, information_gain
+from snuh.experiments.scores import CANDIDATES, CandidateScores, RandomWalkScore, information_gain
 from snuh.features import check_matrix, unit_rows
 from snuh.methods import make
 from snuh.training.spectral import fit_lsa

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from snuh.spark.progress import track_jobs
+from snuh.spark.jobs import track_jobs
 from tests.spark.cluster import count_running_tasks, wait_for
 
 

@@ -17,7 +17,7 @@ import snuh
 from snuh.errors import InputError, SnuhError
 from snuh.progress import Progress
 from snuh.spark import fit, training
-from snuh.spark.errors import LostWorkerError, SparkError
+from snuh.spark.jobs import LostWorkerError, SparkError
 from snuh.spark.training import MAX_RESTARTS, TrainingJob, _restart_if_lost, check_workers
 from snuh.training.distributed import shard_documents
 from tests.spark.cluster import (

@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 from snuh.errors import InputError, SnuhError
-from snuh.experiments.random_walk_score import RandomWalkScore
-from snuh.experiments.scores import LabelScore
+from snuh.experiments.scores import LabelScore, RandomWalkScore
 from snuh.methods import make
 from snuh.metrics import precision_at_k
 from snuh.progress import Progress

@@ -211,8 +211,7 @@ def report(
     _check_extra()
     from snuh.cli.output import check_no_source, check_writable, print_facts
     from snuh.errors import InputError
-    from snuh.experiments.report.page import render_html, render_markdown
-    from snuh.experiments.report.report import build_report
+    from snuh.experiments.report.report import build_report, render_html, render_markdown
     from snuh.experiments.run import read_rows
     from snuh.io import atomic_write
 

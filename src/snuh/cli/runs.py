@@ -11,8 +11,7 @@ from snuh.cli.base_command import EXIT_INTERRUPTED, say
 from snuh.cli.output import display, duration, plural
 from snuh.experiments.corpora import Corpora
 from snuh.experiments.environment import commit
-from snuh.experiments.results import ResultsFile, eta_seconds
-from snuh.experiments.run import Row, Run, latest_rows, pending_runs, read_rows
+from snuh.experiments.run import ResultsFile, Row, Run, eta_seconds, latest_rows, pending_runs, read_rows
 from snuh.experiments.runner import check_runs, execute_run
 from snuh.progress import Progress
 

@@ -19,7 +19,7 @@ import snuh
 from snuh.collection.model_files import files_of, model_of
 from snuh.errors import InputError
 from snuh.model import Model, load
-from snuh.spark.errors import SparkError, check_version
+from snuh.spark.jobs import SparkError, check_version
 
 if TYPE_CHECKING:
     from pyspark import Broadcast

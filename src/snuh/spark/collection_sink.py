@@ -14,8 +14,7 @@ from snuh.corpus.document import FieldNames, RecordError, to_document
 from snuh.corpus.parquet import json_rows
 from snuh.errors import InputError
 from snuh.spark.documents import check_documents, normalize_columns
-from snuh.spark.errors import check_version
-from snuh.spark.progress import Report, track_jobs
+from snuh.spark.jobs import Report, check_version, track_jobs
 from snuh.text import quote
 from snuh.urls import is_remote
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from snuh.corpus.datasets import VARIABLE, find_corpus
 from snuh.corpus.document import SPLIT_NAMES
 from snuh.errors import InputError, suggest
-from snuh.spark.progress import Report, track_jobs
+from snuh.spark.jobs import Report, track_jobs
 from snuh.text import quote
 
 if TYPE_CHECKING:

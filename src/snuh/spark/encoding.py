@@ -30,7 +30,7 @@ from snuh.io import dump_json, read_json, reporting_as_input_error, write_json
 from snuh.model import Model
 from snuh.spark.broadcast import BroadcastModel, broadcast_model, load_model
 from snuh.spark.documents import check_documents, normalize_columns
-from snuh.spark.progress import Report, track_jobs
+from snuh.spark.jobs import Report, track_jobs
 
 if TYPE_CHECKING:
     import pyarrow as pa

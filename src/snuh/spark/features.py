@@ -18,8 +18,7 @@ from snuh.errors import InputError
 from snuh.features import TfidfFeatures
 from snuh.features.vocabulary import WordCounts, word_splitter
 from snuh.spark.documents import parse_split
-from snuh.spark.errors import check_version
-from snuh.spark.progress import Report, track_jobs
+from snuh.spark.jobs import Report, check_version, track_jobs
 
 if TYPE_CHECKING:
     import pyarrow as pa

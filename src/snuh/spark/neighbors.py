@@ -23,7 +23,7 @@ from snuh.graph import DensePart, Neighbors, find_unique_rows, nearest_neighbors
 from snuh.graph.approximate import RecallSample
 from snuh.graph.neighbors import combine
 from snuh.spark.broadcast import BroadcastArrays, broadcast_arrays
-from snuh.spark.progress import Report, track_jobs
+from snuh.spark.jobs import Report, track_jobs
 from snuh.training.spectral import LSA
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from snuh.errors import InputError
 from snuh.methods import make
 from snuh.progress import OnProgress, Progress, stage_callback
 from snuh.spark.broadcast import BroadcastArrays, broadcast_arrays
-from snuh.spark.errors import LostWorkerError, check_version
-from snuh.spark.progress import track_jobs
+from snuh.spark.jobs import LostWorkerError, check_version, track_jobs
 
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext

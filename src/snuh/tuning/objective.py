@@ -14,9 +14,8 @@ from snuh.corpus import Document, FractionCallback, MatrixSource, MatrixSplit, T
 from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
 from snuh.encoder import Encoder
 from snuh.errors import InputError, check_arguments
-from snuh.experiments.random_walk_score import RandomWalkScore
 from snuh.experiments.run import Select
-from snuh.experiments.scores import LabelScore
+from snuh.experiments.scores import LabelScore, RandomWalkScore
 from snuh.features import TfidfFeatures, check_matrix
 from snuh.hasher import text_rows
 from snuh.methods import make

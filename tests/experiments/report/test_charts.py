@@ -27,9 +27,9 @@ from snuh.experiments.report.charts import (
     scatter_chart,
     spread,
 )
+from snuh.experiments.report.figures import rank_labels
 from snuh.experiments.report.html import serialize
 from snuh.experiments.report.precision import best_baseline, known_defaults, without_outliers
-from snuh.experiments.report.qualitative import rank_labels
 from tests.experiments.report.worlds import DEFAULTS, costed, mapped, page_of, scored, swept
 
 TEXT = Text("title", "description", "x", "y")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Any
 
-from snuh.experiments.report.page import render_html, render_markdown
-from snuh.experiments.report.report import build_report
+from snuh.experiments.report.report import build_report, render_html, render_markdown
 from snuh.experiments.scores import CANDIDATES
 from tests.experiments.worlds import finished
 

@@ -8,17 +8,21 @@ from typing import TypeAlias
 from xml.etree.ElementTree import Element, tostring
 
 from snuh.experiments.tables import Table
+from snuh.text import sanitize
 
 Child: TypeAlias = Element | str
 
-CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 
 def tag(kind: str, /, *children: Child, **attributes: str) -> Element:
     """Return an element; `class_` is the attribute class, and `aria_label` is aria-label."""
     element = Element(
-        kind, {key.rstrip("_").replace("_", "-"): sanitize(value) for key, value in attributes.items()}
+        kind,
+        {
+            key.rstrip("_").replace("_", "-"): sanitize(value, multiline=True)
+            for key, value in attributes.items()
+        },
     )
     for child in children:
         append(element, child)
@@ -30,14 +34,9 @@ def append(element: Element, child: Child) -> None:
     if isinstance(child, Element):
         element.append(child)
     elif len(element):
-        element[-1].tail = (element[-1].tail or "") + sanitize(child)
+        element[-1].tail = (element[-1].tail or "") + sanitize(child, multiline=True)
     else:
-        element.text = (element.text or "") + sanitize(child)
-
-
-def sanitize(text: str) -> str:
-    """Replace what a page cannot contain: control characters and lone surrogates."""
-    return CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text.encode("utf-8", "replace").decode())
+        element.text = (element.text or "") + sanitize(child, multiline=True)
 
 
 def serialize(element: Element) -> str:

@@ -26,7 +26,6 @@ from snuh.server.errors import check_response_size, from_library_error
 from snuh.server.metrics import Metrics
 from snuh.server.requests import get_limits, get_service, get_services, json_response
 from snuh.server.routes.documents import CHUNK_BYTES
-from snuh.server.routes.openapi import other_content, responses
 from snuh.server.schemas import (
     MAX_SAMPLED,
     CollectionsResponse,
@@ -34,6 +33,8 @@ from snuh.server.schemas import (
     InfoResponse,
     SampleResponse,
     StatusResponse,
+    other_content,
+    responses,
 )
 from snuh.server.service import Json
 

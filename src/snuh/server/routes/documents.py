@@ -34,17 +34,20 @@ from snuh.server.requests import (
     json_response,
     read_body,
 )
-from snuh.server.routes.openapi import WITH_BODY, other_content, request_body, responses
 from snuh.server.schemas import (
     MAX_FETCHED,
     MAX_FILTER_CHARACTERS,
     MAX_ID_CHARACTERS,
+    WITH_BODY,
     AddRequest,
     AddResponse,
     DeleteRequest,
     DeleteResponse,
     DocumentsResponse,
     NewDocument,
+    other_content,
+    request_body,
+    responses,
 )
 from snuh.server.service import Json
 from snuh.text import quote

@@ -18,14 +18,17 @@ from snuh.server.requests import (
     raw_json_response,
     read_body,
 )
-from snuh.server.routes.openapi import WITH_BODY, Responses, request_body, responses
 from snuh.server.schemas import (
+    WITH_BODY,
     BitsResponse,
     DuplicatesResponse,
     IndexRequest,
     IndexResponse,
     JobResponse,
     MapResponse,
+    Responses,
+    request_body,
+    responses,
 )
 from snuh.server.service import CollectionService, Json
 

@@ -19,10 +19,10 @@ from snuh.server.requests import (
     raw_json_response,
     read_body,
 )
-from snuh.server.routes.openapi import WITH_BODY, request_body, responses
 from snuh.server.schemas import (
     MAX_EXPLAINED,
     MAX_TOTAL_HITS,
+    WITH_BODY,
     BatchRequest,
     BatchResponse,
     EncodeRequest,
@@ -32,6 +32,8 @@ from snuh.server.schemas import (
     SearchRequest,
     SearchResponse,
     SimilarRequest,
+    request_body,
+    responses,
 )
 from snuh.server.service import (
     CollectionService,

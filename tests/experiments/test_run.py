@@ -12,8 +12,7 @@ import pytest
 
 from snuh.errors import InputError
 from snuh.experiments.corpora import read_corpus
-from snuh.experiments.results import ResultsFile, eta_seconds
-from snuh.experiments.run import read_rows, run_key
+from snuh.experiments.run import ResultsFile, eta_seconds, read_rows, run_key
 from snuh.experiments.runner import execute_run
 from tests.cli.running import environment
 from tests.experiments.worlds import TINY, finished, tiny_run
@@ -25,7 +24,7 @@ RUN = tiny_run(corpus="ng20", parameters={})
 HOLD = """
 import sys
 from pathlib import Path
-from snuh.experiments.results import ResultsFile
+from snuh.experiments.run import ResultsFile
 from snuh.experiments.run import Run
 run = Run("ng20", "snuh", 16, 0, "label-free", {}, {})
 with ResultsFile(Path(sys.argv[1])) as results, results.claim(run) as is_mine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snuh.errors import InputError, SnuhError
-from snuh.spark.errors import LostWorkerError, SparkError, to_snuh_error
+from snuh.spark.jobs import LostWorkerError, SparkError, to_snuh_error
 
 ABORTED = (
     ": org.apache.spark.SparkException: Job aborted due to stage failure: Could not recover from a failed "
@@ -20,7 +20,7 @@ PYTHON = "org.apache.spark.api.python.PythonException: Traceback (most recent ca
             f"{ABORTED}barrier ResultStage.\nExecutorLostFailure (executor 0 exited) Reason: 137",
             LostWorkerError,
         ),
-        (f"{PYTHON}snuh.spark.errors.LostWorkerError: a worker does not respond", LostWorkerError),
+        (f"{PYTHON}snuh.spark.jobs.LostWorkerError: a worker does not respond", LostWorkerError),
         (": org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", LostWorkerError),
         (": org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 5 cancelled", SparkError),
         (f"{PYTHON}ValueError: a bug of ours", SparkError),

@@ -184,7 +184,7 @@ def test_hostile_titles_and_labels_are_shown_as_they_are() -> None:
 
 
 def test_half_a_character_does_not_stop_the_page() -> None:
-    assert "a?b" in page_of(studied(title="a\ud800b")).encode().decode()
+    assert "a�b" in page_of(studied(title="a\ud800b")).encode().decode()
 
 
 def test_a_name_that_would_break_a_table_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Failures of Spark jobs, translated into one-line errors.
+"""Running Spark jobs: progress from the status tracker, and failures as one-line errors.
 
 Spark carries the traceback of a failed task to the driver as text. An error of snuh raised on an executor is
 raised again on the driver, with the same type and message.
@@ -7,12 +7,19 @@ raised again on the driver, with the same type and message.
 from __future__ import annotations
 
 import re
+import secrets
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import snuh
 from snuh.errors import InputError, SnuhError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 SNUH_ERROR = re.compile(r"(?:^|\s)(snuh\.[\w.]+)\.(\w+Error): (.+)$", re.MULTILINE)
 ANY_ERROR = re.compile(r"^:?\s*([\w.$]+(?:Error|Exception)(?:: .+)?)$", re.MULTILINE)
@@ -73,3 +80,47 @@ def check_version(driver: str) -> None:
     """Raise SparkError, on an executor, if its version of snuh is not the driver's."""
     if snuh.__version__ != driver:
         raise SparkError(f"the driver has snuh {driver}, an executor {snuh.__version__}: {SAME_PYTHON}")
+
+
+POLL_SECONDS = 0.5
+Report = Callable[[float], None]
+
+
+@contextmanager
+def track_jobs(spark: SparkSession, report: Report | None) -> Iterator[None]:
+    """Report the fraction of tasks done by the jobs of the block.
+
+    Ctrl-C cancels the jobs. Spark's exceptions are translated into one-line errors.
+    """
+    context = spark.sparkContext
+    group = f"snuh-{secrets.token_hex(4)}"
+    context.setJobGroup(group, "snuh", interruptOnCancel=True)
+    done = threading.Event()
+    thread = threading.Thread(target=_poll, args=(context, group, report, done), daemon=True)
+    if report is not None:
+        report(0.0)
+        thread.start()
+    try:
+        with translate_errors():
+            yield
+    except KeyboardInterrupt:
+        context.cancelJobGroup(group)
+        raise
+    finally:
+        done.set()
+        if report is not None:
+            thread.join()
+    if report is not None:
+        report(1.0)
+
+
+def _poll(context: SparkContext, group: str, report: Report, done: threading.Event) -> None:
+    tracker, fraction = context.statusTracker(), 0.0
+    while not done.wait(POLL_SECONDS):
+        jobs = [job for job_id in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(job_id))]
+        stage_ids = {stage_id for job in jobs for stage_id in job.stageIds}
+        stages = [stage for stage_id in stage_ids if (stage := tracker.getStageInfo(stage_id))]
+        if tasks := sum(stage.numTasks for stage in stages):
+            # A later stage adds tasks, but progress never goes back; 1.0 is reported after the block.
+            fraction = max(fraction, min(0.99, sum(stage.numCompletedTasks for stage in stages) / tasks))
+            report(fraction)
