@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -188,7 +190,7 @@ def test_a_missing_store_is_refused(folder: Path) -> None:
 def test_some_other_sqlite_file_is_refused(folder: Path) -> None:
     (folder / STORE).unlink()
     connection = sqlite3.connect(folder / STORE)
-    connection.executescript("CREATE TABLE state (x); PRAGMA user_version = 1; PRAGMA journal_mode = WAL;")
+    connection.executescript("CREATE TABLE state (x); PRAGMA user_version = 2; PRAGMA journal_mode = WAL;")
     connection.close()
     assert "restore the folder" in refusal(folder, CollectionError)
 
@@ -204,9 +206,80 @@ def test_a_store_that_lost_a_table_is_refused_in_one_line(folder: Path) -> None:
 
 def test_a_store_of_a_newer_version_is_refused(folder: Path) -> None:
     connection = sqlite3.connect(folder / STORE)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
-    assert "format 2, this snuh reads 1: update snuh" in refusal(folder, CollectionError)
+    assert "format 3, this snuh reads 2: update snuh" in refusal(folder, CollectionError)
+
+
+def test_a_changed_row_is_reported_and_never_returned(folder: Path) -> None:
+    whole = (folder / STORE).read_bytes()
+    for change in (
+        "UPDATE documents SET text = 'ship' WHERE id = 'd3'",
+        "UPDATE documents SET metadata = '{\"year\":2001}' WHERE id = 'd3'",
+        "UPDATE documents SET id = 'd99' WHERE id = 'd3'",
+        "UPDATE documents SET text = x'ff00' WHERE id = 'd3'",
+        "UPDATE documents SET labels = 7 WHERE id = 'd3'",
+        "UPDATE codes SET code = x'0001' WHERE seq = 4",
+        "UPDATE codes SET code = 12 WHERE seq = 4",
+        "UPDATE state SET next_seq = 2",
+        "UPDATE state SET bits = 32",
+        "DELETE FROM state",
+    ):
+        (folder / STORE).write_bytes(whole)
+        (folder / CODES).unlink(missing_ok=True)
+        with closing(sqlite3.connect(folder / STORE)) as connection, connection:
+            connection.execute(change)
+        with (
+            pytest.raises(CollectionError, match="store is damaged: restore the folder") as caught,
+            Collection(folder) as collection,
+        ):
+            collection.search("ship")
+            list(collection.documents())
+        assert "\n" not in str(caught.value), change
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damage_at_random_places_of_the_store_is_reported_or_changes_nothing(folder: Path, seed: int) -> None:
+    """The sweep of "make long" in short: every answer is as before, or one sentence."""
+    rng = random.Random(seed)
+    for _ in range(40):
+        check_random_damage(folder, rng)
+
+
+@pytest.mark.long
+def test_damage_sweep(folder: Path) -> None:
+    rng = random.Random(0)
+    for _ in range(2_000):
+        check_random_damage(folder, rng)
+
+
+def check_random_damage(folder: Path, rng: random.Random) -> None:
+    """Change a few bytes of the store; put it back afterwards."""
+    expected = stored(folder)
+    whole = (folder / STORE).read_bytes()
+    damaged = bytearray(whole)
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        start = rng.randrange(len(whole))
+        length = rng.choice([1, 1, 2, 4, 16, 64])
+        for position in range(start, min(start + length, len(whole))):
+            damaged[position] = rng.choice(
+                [0, 255, rng.randrange(256), damaged[position] ^ 1 << rng.randrange(8)]
+            )
+    try:
+        (folder / STORE).write_bytes(damaged)
+        (folder / CODES).unlink(missing_ok=True)
+        try:
+            with Collection(folder) as collection:
+                every = list(expected.documents.values())
+                assert list(collection.documents()) == every
+                assert [collection.get(one.id) for one in every] == every
+                assert collection.search("ship", k=50) == expected.search("ship", k=50)
+        except SnuhError as error:
+            assert "\n" not in str(error) and str(folder) in str(error)
+    finally:
+        (folder / STORE).write_bytes(whole)
+        for suffix in ("-wal", "-shm"):
+            (folder / f"{STORE}{suffix}").unlink(missing_ok=True)
 
 
 # The rest of the folder

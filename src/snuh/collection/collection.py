@@ -201,10 +201,18 @@ class Collection:
         """Yield the documents in order of insertion; documents inserted meanwhile are left out."""
         condition = None if where is None else check_filter(where, self._backend)
         read = retry_once(self._backend.documents)
-        last, end = 0, self._state().next_seq
-        while batch := read(after=last, before=end, limit=BATCH_DOCUMENTS, where=condition):
+        state = self._state()
+        last, done = 0, 0
+        while batch := read(after=last, before=state.next_seq, limit=BATCH_DOCUMENTS, where=condition):
             yield from (document for _, document in batch)
-            last = batch[-1][0]
+            last, done = batch[-1][0], done + len(batch)
+        if self.folder is not None and where is None:
+            expected = self._backend.count()
+            if done != expected and self._state().token == state.token:
+                raise CollectionError(
+                    f"{self.name}: {expected:,} documents were written, there are {done:,}: "
+                    "restore the folder from a copy"
+                )
 
     @retry_once
     def sample(self, limit: int) -> Sample:

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 def open_backend(location: str, *, timeout: float) -> Backend:
     """Open the folder of a collection."""
     check_collection(Path(location))
-    return LocalBackend(Path(location), timeout=timeout)
+    return LocalBackend(location, timeout=timeout)
 
 
 @contextmanager
@@ -72,19 +72,20 @@ def short_name(location: str) -> str:
 
 
 class LocalBackend(Store):
-    """The store with searches."""
+    """The store with searches.
 
-    def __init__(self, folder: Path, *, timeout: float) -> None:
-        super().__init__(folder, timeout=timeout)
-        self.folder = folder
+    Attributes:
+        name: the folder as given.
+        folder: its absolute path, so that a change of the working directory does not matter.
+    """
+
+    def __init__(self, location: str, *, timeout: float) -> None:
+        self.name = location
+        self.folder = Path(location).absolute()
+        super().__init__(self.folder, timeout=timeout)
         self._table: CodeTable | None = None
-        self._table_model = ""  # fingerprint
+        self._table_key: object = None  # store and model that the table belongs to
         self._local = threading.local()  # the state of this thread's read transaction
-
-    @property
-    def name(self) -> str:
-        """The folder as given."""
-        return str(self.folder)
 
     @contextmanager
     def reading(self) -> Iterator[LocalState]:
@@ -210,8 +211,9 @@ class LocalBackend(Store):
         if state is None:
             with self.reading():
                 return self._codes()
-        if self._table is None or self._table_model != state.model:
-            self._table, self._table_model = CodeTable(self.folder, bits=state.bits), state.model
+        key = self._connection.file_id, state.model
+        if self._table is None or self._table_key != key:
+            self._table, self._table_key = CodeTable(self.folder, bits=state.bits), key
         self._table.refresh(self, state)
         return self._table
 
@@ -238,7 +240,9 @@ def _put_next_codes(write: LocalWrite, batch: Sequence[tuple[int, Document]], mo
 
 def _check_not_superseded(write: LocalWrite, token: str) -> None:
     if write.state.rehash != token:
-        raise CollectionError("another rehash of this collection has started: this one stops")
+        raise CollectionError(
+            "another rehash of this collection has started, or it was replaced: this rehash stops"
+        )
 
 
 def _size(path: Path) -> int:

@@ -29,6 +29,7 @@ from snuh.collection.local.ivf_file import (
     update_index,
     write_index,
 )
+from snuh.collection.local.sqlite import DamagedRowError
 from snuh.collection.local.store import LocalState, Store
 from snuh.collection.results import CodeRows
 from snuh.errors import InputError
@@ -173,6 +174,8 @@ class CodeTable:
         else:
             self._set_base(store.code_rows())
             self._file_stamp = None  # the code file and its index belong to other codes
+        if len(self) != state.codes:
+            raise DamagedRowError(f"{state.codes:,} codes were written, there are {len(self):,}")
         self.stamp = Stamp(state.write, state.token, last_seq)
 
     def _drop(self, seqs: NDArray[np.int64]) -> None:

@@ -2,14 +2,16 @@
 
 | table | one row for |
 |---|---|
-| state | the collection: its model, and the number and token of the last write |
+| state | the collection: its model, its last write, and how many documents and codes it has |
 | documents | a document |
 | codes | the code of a document; documents without a known word have none |
 | fields | a metadata field of some document so far |
 | writes | one of the last writes: its number, and its token, which is globally unique |
 | changes | a document replaced or deleted by a write (inserted ones have a higher seq) |
 
-`writes` and `changes` tell a reader what changed since an earlier write.
+`writes` and `changes` tell a reader what changed since an earlier write. The rows of state, documents and
+codes have a checksum that is verified on every read: SQLite does not notice a changed byte within a row. The
+numbers of documents and codes in the state tell when rows are lost.
 """
 
 from __future__ import annotations
@@ -24,30 +26,34 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from snuh.errors import CollectionError
+from snuh.text import shorten
 
-STORE_VERSION = 1
+STORE_VERSION = 2
 
 TABLES = """
 CREATE TABLE state (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     model TEXT NOT NULL, bits INTEGER NOT NULL,
     write INTEGER NOT NULL, token TEXT NOT NULL, next_seq INTEGER NOT NULL,
-    rehash TEXT
+    rehash TEXT, documents INTEGER NOT NULL, codes INTEGER NOT NULL, checksum INTEGER NOT NULL
 );
 CREATE TABLE documents (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
-    split TEXT, labels TEXT NOT NULL, metadata TEXT NOT NULL, text TEXT NOT NULL
+    split TEXT, labels TEXT NOT NULL, metadata TEXT NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL
 );
-CREATE TABLE codes (seq INTEGER PRIMARY KEY, code BLOB NOT NULL);
+CREATE TABLE codes (seq INTEGER PRIMARY KEY, code BLOB NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE fields (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE writes (write INTEGER PRIMARY KEY, token TEXT NOT NULL);
 CREATE TABLE changes (write INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (write, seq)) WITHOUT ROWID;
 """
 
-NEXT_CODES = "CREATE TABLE next_codes (seq INTEGER PRIMARY KEY, code BLOB NOT NULL)"
+NEXT_CODES = (
+    "CREATE TABLE next_codes (seq INTEGER PRIMARY KEY, code BLOB NOT NULL, checksum INTEGER NOT NULL)"
+)
 
 # Messages of a damaged store that SQLite reports with its generic error code.
-DAMAGE_MESSAGES = ("no such table", "no such column", "malformed JSON")
+DAMAGE_MESSAGES = ("no such table", "no such column", "malformed JSON", "Could not decode to UTF-8")
+DAMAGED = 'its store is damaged: restore the folder from a copy, or see "snuh check"'
 CACHE_KIB = 65_536
 ADVICE = {
     sqlite3.SQLITE_BUSY: "another process is writing to it: try again when it has finished",
@@ -56,29 +62,45 @@ ADVICE = {
     sqlite3.SQLITE_READONLY: "it cannot be written to: check the permissions of its folder",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check the permissions of its folder",
     sqlite3.SQLITE_IOERR: "the disk reported an error: check its space and its health",
-    sqlite3.SQLITE_CORRUPT: "its store is damaged: restore the folder from a copy",
-    sqlite3.SQLITE_NOTADB: "its store is damaged: restore the folder from a copy",
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
 }
 
 
+class DamagedRowError(sqlite3.DatabaseError):
+    """A row that is not what was written."""
+
+
 class StoreConnection:
-    """A connection to a store; its transactions, `reading` and `writing`, are serialized between threads."""
+    """A connection to a store; its transactions, `reading` and `writing`, are serialized between threads.
+
+    If another store is put in its place, by restoring a backup or creating the collection again, the next
+    transaction opens that one.
+
+    Attributes:
+        file_id: device and inode of the store.
+    """
 
     def __init__(self, path: Path, *, timeout: float) -> None:
         self._path, self._timeout = path, timeout
         self._lock = threading.RLock()
         self.file_id: tuple[int, int] | None = None
-        self.is_writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
         with translate_errors(path.parent):
             self._open()
 
     def _open(self) -> None:
+        self.is_writable = os.access(self._path, os.W_OK) and os.access(self._path.parent, os.W_OK)
         with _OPENING:
             self.file_id = _file_id(self._path)
             if self.file_id is None or all(other.file_id != self.file_id for other in _OPEN):
                 _check_length(self._path)
             self._connect()
             _OPEN.add(self)
+        try:
+            _check_version(self._connection, self._path.parent)
+        except BaseException:
+            self.close()
+            raise
 
     def _connect(self) -> None:
         # A store that was closed properly has no WAL file, and can be read from a read-only disk.
@@ -100,7 +122,7 @@ class StoreConnection:
             if self._connection.in_transaction:
                 yield self._connection
                 return
-            self._reopen_if_changed()
+            self._reopen_if_replaced()
             self._connection.execute("BEGIN")
             try:
                 yield self._connection
@@ -109,23 +131,33 @@ class StoreConnection:
             if self._immutable_version is not None and _file_version(self._path) != self._immutable_version:
                 raise CollectionError(f"{self._path.parent}: {ADVICE[sqlite3.SQLITE_BUSY]}")
 
-    def _reopen_if_changed(self) -> None:
-        """Reopen a store that was opened as immutable if a process with write access has changed it."""
-        if self._immutable_version is None:
-            return
-        if _has_wal(self._path) or _file_version(self._path) != self._immutable_version:
+    def _reopen_if_replaced(self) -> None:
+        """Reopen the store if the path has another one now.
+
+        A store that was opened as immutable is also reopened if a process with write access has changed it.
+        """
+        is_replaced = _file_id(self._path) != self.file_id
+        if not is_replaced and self._immutable_version is not None:
+            is_replaced = _has_wal(self._path) or _file_version(self._path) != self._immutable_version
+        if is_replaced:
+            if not self._path.parent.exists():
+                raise CollectionError(f"{self._path.parent} was removed while it was open")
             self.close()
             self._open()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Begin a write transaction, waiting for other writers; it is committed when the block ends."""
-        if not self.is_writable:
-            raise CollectionError(f"cannot write to {self._path.parent}: {ADVICE[sqlite3.SQLITE_READONLY]}")
-        with self._lock, translate_errors(self._path.parent):
+        folder = self._path.parent
+        with self._lock, translate_errors(folder):
+            self._reopen_if_replaced()
+            if not self.is_writable:
+                raise CollectionError(f"cannot write to {folder}: {ADVICE[sqlite3.SQLITE_READONLY]}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                if _file_id(self._path) != self.file_id:
+                    raise CollectionError(f"{folder} was replaced during this write, which has no effect")
                 self._connection.commit()
             except BaseException:
                 # After some errors SQLite has already rolled back.
@@ -151,12 +183,16 @@ def translate_errors(folder: Path) -> Iterator[None]:
             raise CollectionError(f"{folder}: this collection was closed: open it again") from error
         # The low byte is the primary result code.
         code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR) & 0xFF
-        if code == sqlite3.SQLITE_ERROR and str(error).startswith(DAMAGE_MESSAGES):
+        if isinstance(error, DamagedRowError) or (
+            code == sqlite3.SQLITE_ERROR and str(error).startswith(DAMAGE_MESSAGES)
+        ):
             code = sqlite3.SQLITE_CORRUPT
-        advice = ADVICE.get(code)
-        if advice is None:
+        if isinstance(error, sqlite3.ProgrammingError):
             raise
-        raise CollectionError(f"{folder}: {advice} ({error})") from error
+        advice = ADVICE.get(code, "its store could not be used")
+        raise CollectionError(f"{folder}: {advice} ({shorten(' '.join(str(error).split()))})") from error
+    except UnicodeDecodeError as error:  # of the schema, which SQLite's message quotes
+        raise CollectionError(f"{folder}: {DAMAGED} ({error.reason})") from error
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise CollectionError(f"{folder}: {ADVICE[sqlite3.SQLITE_FULL]} ({error.strerror})") from error
@@ -176,11 +212,23 @@ def _connect(path: Path, *, timeout: float, mode: str) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")  # committed writes survive a power cut
         connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")  # notices more damage, at no measurable cost
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
+    """Raise CollectionError for a store of another format."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != STORE_VERSION:
+        newer = version > STORE_VERSION
+        advice = "update snuh" if newer else "export it with the version that made it"
+        raise CollectionError(
+            f"{folder} has a store of format {version}, this snuh reads {STORE_VERSION}: {advice}"
+        )
 
 
 def _check_length(path: Path) -> None:

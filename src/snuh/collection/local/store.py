@@ -7,9 +7,10 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,12 @@ from snuh.collection.local.sqlite import (
     NEXT_CODES,
     STORE_VERSION,
     TABLES,
+    DamagedRowError,
     StoreConnection,
     translate_errors,
 )
 from snuh.collection.results import Added, CodeRows
 from snuh.corpus import Document
-from snuh.errors import CollectionError
 from snuh.filters import Filter, SqlColumns, to_sql
 
 STORE_FILE = "store.sqlite"
@@ -33,6 +34,8 @@ MAX_REMEMBERED_CHANGES = 1_000_000
 BATCH_ROWS = 50_000
 MAX_PARAMETERS = 1_000  # of one statement
 MAX_SEQ = 2**63 - 1
+STATE = "model, bits, token, next_seq, write, rehash, documents, codes, checksum"  # columns
+_STATE_MARKS = ", ".join("?" * len(STATE.split(", ")))
 COLUMNS = SqlColumns(id="d.id", split="d.split", labels="d.labels", metadata="d.metadata")
 
 
@@ -42,6 +45,8 @@ class LocalState(State):
 
     write: int  # number of the last write
     rehash: str | None  # token of a running or interrupted rehash
+    documents: int
+    codes: int
 
 
 class Store:
@@ -50,14 +55,6 @@ class Store:
     def __init__(self, folder: Path, *, timeout: float = 30.0) -> None:
         self.path = folder / STORE_FILE
         self._connection = StoreConnection(self.path, timeout=timeout)
-        with self._connection.reading() as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != STORE_VERSION:
-            self.close()
-            advice = "update snuh" if version > STORE_VERSION else "its store is damaged"
-            raise CollectionError(
-                f"{folder} has a store of format {version}, this snuh reads {STORE_VERSION}: {advice}"
-            )
 
     @classmethod
     def create(cls, folder: Path, *, model: str, bits: int) -> None:
@@ -69,7 +66,10 @@ class Store:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {STORE_VERSION}; COMMIT;")
             token = secrets.token_hex(8)
-            connection.execute("INSERT INTO state VALUES (1, ?, ?, 0, ?, 1, NULL)", (model, bits, token))
+            state = LocalState(model, bits, token, 1, write=0, rehash=None, documents=0, codes=0)
+            connection.execute(
+                f"INSERT INTO state (one, {STATE}) VALUES (1, {_STATE_MARKS})", _state_row(state)
+            )
             connection.execute("INSERT INTO writes VALUES (0, ?)", (token,))
 
     @property
@@ -106,11 +106,11 @@ class Store:
 
     def count(self) -> int:
         """Return the number of documents."""
-        return int(self._value("SELECT COUNT(*) FROM documents"))
+        return self.state().documents
 
     def code_rows(self, *, after: int = 0) -> CodeRows:
         """Return the codes of all documents with seq > `after`."""
-        return self._code_rows("SELECT seq, code FROM codes WHERE seq > ? ORDER BY seq", (after,))
+        return self._code_rows("SELECT seq, code, checksum FROM codes WHERE seq > ? ORDER BY seq", (after,))
 
     def remembers(self, write: int, token: str) -> bool:
         """Tell whether a write belongs to this store and all changes after it are still logged."""
@@ -133,7 +133,9 @@ class Store:
 
     def code_rows_of(self, seqs: NDArray[np.int64]) -> CodeRows:
         """Return the codes of these documents, ordered by seq."""
-        query = "SELECT seq, code FROM codes WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"
+        query = (
+            "SELECT seq, code, checksum FROM codes WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"
+        )
         return self._code_rows(query, (json.dumps(seqs.tolist()),))
 
     def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
@@ -166,8 +168,7 @@ class Store:
         if not is_storable(doc_id):
             return None
         with self._connection.reading() as connection:
-            row = connection.execute("SELECT seq FROM documents WHERE id = ?", (doc_id,)).fetchone()
-        return None if row is None else int(row[0])
+            return _seqs_of(connection, [doc_id]).get(doc_id)
 
     def fields(self, *, limit: int) -> list[str]:
         """Return the metadata fields of all documents so far, sorted."""
@@ -188,9 +189,8 @@ class Store:
             "SELECT id FROM documents WHERE id < ? ORDER BY id DESC LIMIT ?",
         )
         with self._connection.reading() as connection:
-            return [
-                neighbour for query in queries for (neighbour,) in connection.execute(query, (doc_id, limit))
-            ]
+            rows = [row for query in queries for row in connection.execute(query, (doc_id, limit))]
+        return [near for (near,) in rows if isinstance(near, str)]
 
     def _value(self, query: str, values: Sequence[Any] = ()) -> Any:
         with self._connection.reading() as connection:
@@ -203,12 +203,11 @@ class Store:
             seqs, codes = [np.zeros(0, dtype=np.int64)], [np.zeros((0, width), dtype=np.uint8)]
             while rows := cursor.fetchmany(BATCH_ROWS):
                 seqs.append(np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows)))
+                if any(type(code) is not bytes or crc32(code, seq) != check for seq, code, check in rows):
+                    raise DamagedRowError("a code has changed on disk")
                 joined = b"".join([row[1] for row in rows])
                 if len(joined) != len(rows) * width:
-                    raise CollectionError(
-                        f"{self.path.parent}: its store has codes of the wrong length: "
-                        "restore the folder from a copy"
-                    )
+                    raise DamagedRowError("codes of the wrong length")
                 codes.append(np.frombuffer(joined, dtype=np.uint8).reshape(-1, width))
             return CodeRows(np.concatenate(seqs), np.concatenate(codes))
 
@@ -219,6 +218,8 @@ class LocalWrite:
     def __init__(self, connection: sqlite3.Connection, state: LocalState) -> None:
         self._connection, self.state = connection, state
         self._next_seq = state.next_seq
+        self._documents, self._codes = state.documents, state.codes
+        self._new_state: dict[str, Any] = {}
         self._changed: set[int] = set()
 
     @property
@@ -230,7 +231,7 @@ class LocalWrite:
         """Insert documents, or replace those with the same id."""
         rows = by_id(new, bits=self.state.bits)
         columns = {doc_id: to_columns(row.document) for doc_id, row in rows.items()}
-        replaced = self._seqs_of(list(rows))
+        replaced = _seqs_of(self._connection, list(rows))
         documents, codes, dropped_codes = [], [], []
         for doc_id, row in rows.items():
             seq = replaced.get(doc_id)
@@ -238,35 +239,39 @@ class LocalWrite:
                 seq, self._next_seq = self._next_seq, self._next_seq + 1
             elif row.code is None:
                 dropped_codes.append((seq,))
-            documents.append((seq, *columns[doc_id]))
+            documents.append((seq, *columns[doc_id], _checksum(seq, columns[doc_id])))
             if row.code is not None:
-                codes.append((seq, row.code))
-        self._connection.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", documents)
-        self._connection.executemany("INSERT OR REPLACE INTO codes VALUES (?, ?)", codes)
+                codes.append((seq, row.code, crc32(row.code, seq)))
+        codes_before = self._count_codes(replaced.values())
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", documents
+        )
+        self._connection.executemany("INSERT OR REPLACE INTO codes VALUES (?, ?, ?)", codes)
         self._connection.executemany("DELETE FROM codes WHERE seq = ?", dropped_codes)
         fields = {(name,) for row in rows.values() for name in row.document.metadata}
         self._connection.executemany("INSERT OR IGNORE INTO fields VALUES (?)", fields)
         self._changed.update(replaced.values())
+        self._documents += len(rows) - len(replaced)
+        self._codes += len(codes) - codes_before
         return Added(
             inserted=len(rows) - len(replaced),
             replaced=len(replaced),
             without_code=sum(row.code is None for row in rows.values()),
         )
 
-    def _seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
-        seqs: dict[str, int] = {}
-        for start in range(0, len(ids), MAX_PARAMETERS):
-            batch = ids[start : start + MAX_PARAMETERS]
-            query = f"SELECT id, seq FROM documents WHERE id IN ({', '.join('?' * len(batch))})"
-            seqs.update(self._connection.execute(query, batch).fetchall())
-        return seqs
-
     def delete(self, seqs: Iterable[int]) -> None:
         """Delete documents by seq."""
         rows = [(int(seq),) for seq in seqs]
-        self._connection.executemany("DELETE FROM documents WHERE seq = ?", rows)
-        self._connection.executemany("DELETE FROM codes WHERE seq = ?", rows)
+        deleted = self._connection.executemany("DELETE FROM documents WHERE seq = ?", rows)
+        self._documents -= deleted.rowcount
+        deleted = self._connection.executemany("DELETE FROM codes WHERE seq = ?", rows)
+        self._codes -= deleted.rowcount
         self._changed.update(seq for (seq,) in rows)
+
+    def _count_codes(self, seqs: Iterable[int]) -> int:
+        query = "SELECT COUNT(*) FROM codes WHERE seq IN (SELECT value FROM json_each(?))"
+        (count,) = self._connection.execute(query, (json.dumps(list(seqs)),)).fetchone()
+        return int(count)
 
     # Rehashing: the codes of the next model are collected in a table of their own
 
@@ -275,22 +280,23 @@ class LocalWrite:
         token = secrets.token_hex(8)
         self._connection.execute("DROP TABLE IF EXISTS next_codes")
         self._connection.execute(NEXT_CODES)
-        self._connection.execute("UPDATE state SET rehash = ?", (token,))
+        self._new_state = {"rehash": token}
         return token
 
     def put_next_codes(self, seqs: Sequence[int], codes: Sequence[bytes | None]) -> None:
         """Set the next codes of these documents; None for a document without a code."""
         pairs = zip(seqs, codes, strict=True)
         self._connection.executemany("DELETE FROM next_codes WHERE seq = ?", [(seq,) for seq in seqs])
-        rows = [(seq, code) for seq, code in pairs if code is not None]
-        self._connection.executemany("INSERT INTO next_codes VALUES (?, ?)", rows)
+        rows = [(seq, code, crc32(code, seq)) for seq, code in pairs if code is not None]
+        self._connection.executemany("INSERT INTO next_codes VALUES (?, ?, ?)", rows)
 
     def switch(self, *, model: str, bits: int) -> None:
         """Replace the codes by the next ones; the change log is cleared, so readers reload all codes."""
         self._connection.execute("DELETE FROM next_codes WHERE seq NOT IN (SELECT seq FROM documents)")
         self._connection.execute("DROP TABLE codes")
         self._connection.execute("ALTER TABLE next_codes RENAME TO codes")
-        self._connection.execute("UPDATE state SET model = ?, bits = ?, rehash = NULL", (model, bits))
+        self._new_state = {"model": model, "bits": bits, "rehash": None}
+        (self._codes,) = self._connection.execute("SELECT COUNT(*) FROM codes").fetchone()
         self._connection.execute("DELETE FROM writes")
         self._connection.execute("DELETE FROM changes")
 
@@ -306,9 +312,16 @@ class LocalWrite:
             "DELETE FROM writes WHERE write <= ? AND write < ?", (*last_dropped, self.number)
         )
         self._connection.execute("DELETE FROM changes WHERE write <= ?", last_dropped)
-        self._connection.execute(
-            "UPDATE state SET write = ?, token = ?, next_seq = ?", (self.number, token, self._next_seq)
+        state = replace(
+            self.state,
+            write=self.number,
+            token=token,
+            next_seq=self._next_seq,
+            documents=self._documents,
+            codes=self._codes,
+            **self._new_state,
         )
+        self._connection.execute(f"UPDATE state SET ({STATE}) = ({_STATE_MARKS})", _state_row(state))
 
     def _has_too_many_changes(self) -> bool:
         """Whether reloading all codes is cheaper than replaying the log; checked every 64 writes."""
@@ -318,22 +331,58 @@ class LocalWrite:
         return bool(count > MAX_REMEMBERED_CHANGES)
 
 
-_DOCUMENTS = "SELECT d.seq, d.id, d.split, d.labels, d.metadata, d.text FROM documents d"
+_DOCUMENTS = "SELECT d.seq, d.id, d.split, d.labels, d.metadata, d.text, d.checksum FROM documents d"
 
 
 def _state(connection: sqlite3.Connection) -> LocalState:
-    row = connection.execute("SELECT model, bits, token, next_seq, write, rehash FROM state").fetchone()
-    if row is None:
-        raise CollectionError("the store has lost its state: restore the folder from a copy")
-    return LocalState(*row)
+    rows = connection.execute(f"SELECT {STATE} FROM state").fetchall()
+    if len(rows) != 1 or rows[0][-1] != _checksum(0, rows[0][:-1]):
+        raise DamagedRowError("the state has changed on disk")
+    return LocalState(*rows[0][:-1])
+
+
+def _state_row(state: LocalState) -> tuple[Any, ...]:
+    row = astuple(state)
+    return (*row, _checksum(0, row))
+
+
+def _checksum(seq: int, columns: Sequence[Any]) -> int:
+    """Return the CRC-32 of a row."""
+    return crc32("\0".join(map(str, columns)).encode(), seq)
+
+
+def _document(row: tuple[Any, ...]) -> Document:
+    seq, *columns, checksum = row
+    if not _is_intact(seq, columns, checksum):
+        raise DamagedRowError("a document has changed on disk")
+    return from_columns(*columns)
+
+
+def _is_intact(seq: int, columns: Sequence[Any], checksum: Any) -> bool:
+    doc_id, split, *texts = columns
+    has_types = all(type(text) is str for text in (doc_id, *texts)) and (split is None or type(split) is str)
+    return has_types and checksum == _checksum(seq, columns)
+
+
+def _seqs_of(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
+    """Return the seqs of existing documents by id."""
+    seqs: dict[str, int] = {}
+    for start in range(0, len(ids), MAX_PARAMETERS):
+        batch = ids[start : start + MAX_PARAMETERS]
+        # The inner query reads the index of ids alone; the join compares it with the documents.
+        rows = connection.execute(
+            "SELECT i.id, d.id, i.seq FROM documents i LEFT JOIN documents d ON d.seq = i.seq "
+            f"WHERE i.id IN ({', '.join('?' * len(batch))})",
+            batch,
+        ).fetchall()
+        if any(indexed != stored for indexed, stored, _ in rows):
+            raise DamagedRowError("the index of ids does not agree with the documents")
+        seqs.update((doc_id, seq) for doc_id, _, seq in rows)
+    return seqs
 
 
 def _condition(where: Filter | None) -> tuple[str, list[Any]]:
     return ("1", []) if where is None else to_sql(where, columns=COLUMNS)
-
-
-def _document(row: tuple[Any, ...]) -> Document:
-    return from_columns(*row[1:])
 
 
 def _integers(rows: sqlite3.Cursor) -> NDArray[np.int64]:
