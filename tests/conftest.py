@@ -24,10 +24,18 @@ FIRST = (
 SLOW = (
     "tests/spark/",
     "tests/browser/",
+    "tests/cli/test_bad_input",
+    "tests/cli/test_collection_",
+    "tests/cli/test_display",
     "tests/cli/test_processes",
+    "tests/cli/test_report",
+    "tests/cli/test_reproduce",
+    "tests/cli/test_tune",
     "tests/collection/test_milvus_contract",
     "tests/collection/test_postgres",
+    "tests/experiments/report/",
     "tests/server/",
+    "tests/test_demo",
 )
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
