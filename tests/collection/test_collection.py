@@ -315,6 +315,9 @@ def test_a_single_id_instead_of_a_list_is_refused(collection: Collection) -> Non
         Document("bad", "ship", metadata={"x": b"bytes"}),  # type: ignore[dict-item]
         Document("bad", "ship", metadata={"\ud800": 1}),
         Document("bad", "ship", metadata={"x": np.float32(1)}),  # type: ignore[dict-item]
+        Document("bad", "ship", metadata={None: 2}),  # type: ignore[dict-item]
+        Document("bad", "ship", metadata={1: "a", "1": "b"}),  # type: ignore[dict-item]
+        Document("bad", "ship", metadata={"x": {1: "a", "1": "b"}}),  # type: ignore[dict-item]
     ],
 )
 def test_what_cannot_be_stored_is_refused_and_nothing_of_its_batch_is_kept(
@@ -332,7 +335,7 @@ def test_metadata_nested_too_deeply_is_refused(collection: Collection) -> None:
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(InputError, match="'deep' cannot be stored"):
+    with pytest.raises(InputError, match="'deep': the field \"x\" is nested more than 32"):
         collection.add([Document("deep", "ship", metadata={"x": deep})])
     assert len(collection) == 12
 

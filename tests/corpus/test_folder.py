@@ -34,6 +34,29 @@ def test_each_text_file_is_a_document_in_the_order_of_paths(tmp_path: Path) -> N
     ]
 
 
+def test_pipes_and_devices_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "zero.txt").symlink_to("/dev/zero")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
+    assert [document.id for document in read(tmp_path)] == ["a.txt", "link.txt"]
+
+
+def test_a_link_to_itself_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
+    with pytest.raises(InputError, match=r"cannot read loop.txt: Too many levels of symbolic links"):
+        read(tmp_path)
+
+
+def test_a_huge_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snuh.corpus.text_files.MAX_RECORD_BYTES", 1 << 20)
+    (tmp_path / "a.txt").write_bytes(b"x" * (1 << 20))
+    assert len(read(tmp_path)) == 1
+    (tmp_path / "a.txt").write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(InputError, match=r"a.txt has more than 1 MiB: split it"):
+        read(tmp_path)
+
+
 def test_progress_reaches_one(tmp_path: Path) -> None:
     for number in range(600):
         (tmp_path / f"{number}.txt").write_text("x")

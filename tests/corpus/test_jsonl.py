@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,58 @@ def test_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
 
 def test_not_a_number_becomes_null(tmp_path: Path) -> None:
     assert read(write(tmp_path, '{"text": "t", "score": NaN}'))[0].metadata == {"score": None}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": "t", "score": 1e999}', 'line 1: the field "score" has a number that is too large'),
+        ('{"text": "t", "score": -Infinity}', 'line 1: the field "score" has a number that is too large'),
+        ('{"text": "t", "score": [{"a": 1e999}]}', 'line 1: the field "score" has a number'),
+        ('{"text": "t", "id": NaN}', 'line 1: "id" must be a string or a number, got nan'),
+        ('{"text": "t", "id": 1e999}', 'line 1: "id" must be a string or a number, got inf'),
+        ('{"text": "t", "labels": [NaN]}', "line 1: labels must be strings or numbers"),
+        ('{"text": "t", "a": ' + "[" * 40 + "]" * 40 + "}", 'line 1: the field "a" is nested more than 32'),
+        ('{"text": "t", "a": ' + '{"b":' * 500 + "1" + "}" * 501, "nested more than 32 levels deep"),
+        ('{"text": "t", "year": 1, "metadata": {"year": 2}}', 'line 1: the field "year" is given twice'),
+    ],
+)
+def test_what_json_cannot_hold_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(write(tmp_path, line))
+
+
+def test_an_object_of_metadata_is_the_metadata(tmp_path: Path) -> None:
+    line = '{"text": "t", "metadata": {"year": 2024, "id": 7}, "lang": "en"}'
+    assert read(write(tmp_path, line))[0].metadata == {"year": 2024, "id": 7, "lang": "en"}
+    assert read(write(tmp_path, '{"text": "t", "metadata": "plain"}'))[0].metadata == {"metadata": "plain"}
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snuh.corpus.reader.MAX_RECORD_BYTES", 1 << 20)
+    path = write(tmp_path, '{"text": "one"}\n{"text": "' + "x" * (8 << 20) + '"}')
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"line 2: has more than 1 MiB: split it"):
+        read(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 << 20
+
+
+def test_a_link_to_an_endless_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=r"zero.jsonl is not a regular file"):
+        read(tmp_path / "zero.jsonl")
+
+
+def test_a_name_that_is_not_utf8_is_shown_with_replacements(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/t\xff.jsonl"))
+    path.write_text('{"text": "t"}')
+    source = open_source(path)
+    assert source.name == "t\N{REPLACEMENT CHARACTER}.jsonl"
+    assert [document.text for document in read(path)] == ["t"]
 
 
 @pytest.mark.parametrize("name", ["long.jsonl", "long.jsonl.gz"])

@@ -167,9 +167,9 @@ def test_gradients_are_clipped_as_by_torch(size: float) -> None:
     for own, other in zip(ours[:2], theirs[:2], strict=True):  # the last has no gradient
         own.grad = size * torch.randn(own.shape, generator=generator)
         other.grad = own.grad.clone()
-    assert torch.equal(clip_gradients(ours, 10.0), torch.nn.utils.clip_grad_norm_(theirs, 10.0))
+    torch.testing.assert_close(clip_gradients(ours, 10.0), torch.nn.utils.clip_grad_norm_(theirs, 10.0))
     for own, other in zip(ours[:2], theirs[:2], strict=True):
-        assert torch.equal(own.grad, other.grad)
+        torch.testing.assert_close(own.grad, other.grad)
 
 
 def test_a_restarted_epoch_begins_from_its_weights_with_half_the_learning_rate() -> None:

@@ -9,7 +9,7 @@ import csv
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from snuh.codes import code_column
 from snuh.corpus import Document
+from snuh.corpus.document import JSON, to_fields
 from snuh.errors import InputError, suggest
 from snuh.io import atomic_write
 from snuh.text import quote
@@ -62,8 +63,11 @@ class Layout:
         """The field names that metadata must not use."""
         return (self.id, self.text, "labels", "split", *(["code"] if self.has_codes else []))
 
-    def record(self, document: Document, code: str | None) -> Record:
-        """Return a document as named fields."""
+    def record(
+        self, document: Document, code: str | None, fields: Mapping[str, JSON] | None = None
+    ) -> Record:
+        """Return a document as named fields; `fields` are those of its metadata, if they differ."""
+        fields = document.metadata if fields is None else fields
         if taken := [name for name in self.reserved if name in document.metadata]:
             raise InputError(
                 f"the document {quote(document.id)} has a metadata field {quote(taken[0])}: choose another "
@@ -71,7 +75,7 @@ class Layout:
             )
         # Labels are written even if empty: a metadata field "label" would be read as labels otherwise.
         values = (document.id, document.text, list(document.labels), document.split, code)
-        return {**dict(zip(self.reserved, values, strict=False)), **document.metadata}
+        return {**dict(zip(self.reserved, values, strict=False)), **fields}
 
 
 def document_writer(
@@ -98,7 +102,7 @@ def _documents_to_jsonl(path: Path, layout: Layout) -> Iterator[WriteDocument]:
     with _jsonl_file(path) as write_record:
 
         def write(document: Document, code: str | None) -> None:
-            record = layout.record(document, code)
+            record = layout.record(document, code, to_fields(document.metadata))
             if document.split is None:
                 del record["split"]
             write_record(record)

@@ -16,6 +16,7 @@ from snuh.collection.model_files import model_of
 from snuh.collection.query import SearchOptions
 from snuh.collection.results import IndexInfo, Info, Sample
 from snuh.corpus import Document
+from snuh.corpus.document import FieldNames, to_document, to_fields
 from snuh.dedup import Duplicate
 from snuh.errors import CollectionError, InputError
 from snuh.explain import BitMeaning, BitPair, Explanation, WordContribution
@@ -73,7 +74,7 @@ def document_line(document: Document) -> bytes:
     split = {} if document.split is None else {"split": document.split}
     if reserved := sorted({*record, "split"} & document.metadata.keys()):
         raise InputError(f"the document {document.id!r} has metadata called {reserved[0]!r}: rename it")
-    return json.dumps({**record, **split, **document.metadata}).encode() + b"\n"
+    return json.dumps({**record, **split, **to_fields(document.metadata)}).encode() + b"\n"
 
 
 def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -94,9 +95,7 @@ def options_to_json(options: SearchOptions) -> dict[str, Any]:
 
 def parse_line(line: bytes) -> Document:
     """Parse a line of a download."""
-    metadata = json.loads(line)
-    payload = {name: metadata.pop(name) for name in ("id", "text", "labels", "split")}
-    return parse_document({**payload, "metadata": metadata})
+    return to_document(json.loads(line), 0, FieldNames())
 
 
 def parse_document(payload: Payload) -> Document:

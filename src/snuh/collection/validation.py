@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from snuh.corpus import Document
-from snuh.corpus.document import SPLITS, FieldNames, RecordError, to_document
+from snuh.corpus.document import SPLITS, FieldNames, RecordError, check_metadata, to_document
 from snuh.errors import InputError
 from snuh.text import quote
 
@@ -55,4 +56,8 @@ def _check_types(document: Document, number: int) -> Document:
         expected = f"metadata that is a mapping, got {type(document.metadata).__name__}"
     if expected is not None:
         raise InputError(f"document {number}, {document.id!r}: expected {expected}")
-    return document
+    try:
+        metadata = check_metadata(document.metadata, nan=False)
+    except RecordError as error:
+        raise InputError(f"document {number}, {document.id!r}: {error}") from error
+    return document if metadata == document.metadata else replace(document, metadata=metadata)

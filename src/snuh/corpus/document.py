@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ class TextSource(ABC):
 
 
 MAX_LISTED = 20
+MAX_DEPTH = 32  # levels of lists and objects within a metadata field
 
 # Names of the three splits in other tools.
 SPLIT_NAMES = {
@@ -98,8 +100,56 @@ def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Docum
         text,
         _labels_of(labels) if labels is not None else (),
         _split_of(split) if split is not None else None,
-        fields,
+        check_metadata(_flatten(fields)) if fields else fields,
     )
+
+
+def _flatten(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return all fields of an object "metadata", as responses of the API have it, with the other fields."""
+    if not isinstance(fields.get("metadata"), dict):
+        return fields
+    nested = fields.pop("metadata")
+    if both := sorted(str(name) for name in fields.keys() & nested.keys()):
+        raise RecordError(f'the field {quote(both[0])} is given twice, within "metadata" and beside it')
+    return {**fields, **nested}
+
+
+def to_fields(metadata: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return metadata as fields of a record, from which `to_document` restores it."""
+    return {"metadata": dict(metadata)} if isinstance(metadata.get("metadata"), Mapping) else dict(metadata)
+
+
+def check_metadata(metadata: Mapping[str, Any], *, nan: bool = True) -> dict[str, JSON]:
+    """Return metadata as JSON; RecordError for values that JSON cannot hold.
+
+    NaN becomes null, or is refused if `nan` is false.
+    """
+    _check_keys(metadata)
+    return {name: _check_value(value, name, MAX_DEPTH, nan=nan) for name, value in metadata.items()}
+
+
+def _check_value(value: Any, field: str, depth: int, *, nan: bool) -> JSON:
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        if math.isinf(value) or (math.isnan(value) and not nan):
+            problem = "NaN" if math.isnan(value) else "a number that is too large"
+            raise RecordError(f"the field {quote(field)} has {problem}, which JSON cannot hold")
+        return None if math.isnan(value) else value
+    if not depth:
+        raise RecordError(f"the field {quote(field)} is nested more than {MAX_DEPTH} levels deep")
+    if isinstance(value, list | tuple):
+        return [_check_value(item, field, depth - 1, nan=nan) for item in value]
+    if isinstance(value, Mapping):
+        _check_keys(value)
+        return {key: _check_value(item, field, depth - 1, nan=nan) for key, item in value.items()}
+    raise RecordError(f"the field {quote(field)} must be JSON, got {describe(value)}")
+
+
+def _check_keys(fields: Mapping[Any, Any]) -> None:
+    for key in fields:
+        if not isinstance(key, str):
+            raise RecordError(f"names of fields must be strings, got {key!r}")
 
 
 def describe(value: object) -> str:
@@ -124,6 +174,8 @@ def _id_of(value: object, number: int, field: str) -> str:
         return str(number)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise RecordError(f'"{field}" must be a string or a number, got {describe(value)}')
+    if not math.isfinite(value):
+        raise RecordError(f'"{field}" must be a string or a number, got {value}')
     return _number_name(value)
 
 
@@ -144,7 +196,7 @@ def _label_name(value: object) -> str:
         return value.strip()
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and math.isfinite(value):
         return _number_name(value)
     raise RecordError(f"labels must be strings or numbers, or a list of them, got {describe(value)}")
 

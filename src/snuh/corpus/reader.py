@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
@@ -22,13 +23,14 @@ from snuh.corpus.document import (
     to_document,
 )
 from snuh.errors import InputError
-from snuh.text import quote
+from snuh.text import quote, sanitize
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 MAX_RECENT_IDS = 65_536
+MAX_RECORD_BYTES = 1 << 28  # of a line, or of a file in a folder
 DOCUMENTS_PER_REPORT = 256
 BOM = b"\xef\xbb\xbf"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -127,7 +129,12 @@ def text_lines(path: Path, meter: Meter) -> Iterator[tuple[int, str]]:
     number = 0
     try:
         with open_bytes(path, meter) as stream:
-            for number, line in enumerate(stream, start=1):
+            # The limit keeps a file without line breaks from filling the memory.
+            for number, line in enumerate(iter(partial(stream.readline, MAX_RECORD_BYTES + 1), b""), start=1):
+                if len(line) > MAX_RECORD_BYTES:
+                    raise InputError(
+                        f"{path.name} line {number}: has more than {MAX_RECORD_BYTES >> 20} MiB: split it"
+                    )
                 if number == 1:
                     line = line.removeprefix(BOM)
                 try:
@@ -173,7 +180,7 @@ class RecordSource(TextSource):
         self, path: Path, form: Format, *, name: str | None = None, fields: FieldNames | None = None
     ) -> None:
         """Read `path` in the given format, with text and id in the named fields."""
-        self.name = name or path.name
+        self.name = sanitize(name or path.name)
         self._path = path
         self._format = form
         self._fields = fields or FieldNames()

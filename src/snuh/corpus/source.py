@@ -30,7 +30,7 @@ FORMATS = {
     ".tsv.gz": Format(read_tsv, hint=HEADER_HINT),
     ".txt": Format(read_plain),
     ".txt.gz": Format(read_plain),
-    ".parquet": Format(read_parquet, unit="row"),
+    ".parquet": Format(read_parquet, unit="row", hint="; binary columns are left out: store text as strings"),
 }
 MATRIX_SUFFIX = ".mat"
 SUFFIXES = (*FORMATS, MATRIX_SUFFIX)

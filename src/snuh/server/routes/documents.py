@@ -12,6 +12,7 @@ from starlette.responses import StreamingResponse
 from snuh.collection import Added, Collection
 from snuh.collection.query import document_to_json
 from snuh.corpus import Document
+from snuh.corpus.document import to_fields
 from snuh.errors import InputError, SnuhError
 from snuh.server.errors import (
     ApiError,
@@ -200,7 +201,7 @@ def _document_to_record(document: Document) -> Json:
     metadata = fields.pop("metadata")
     if reserved := sorted(fields.keys() & metadata.keys()):
         raise InputError(f"the document {quote(document.id)} has metadata called {quote(reserved[0])}")
-    return {**fields, **metadata}
+    return {**fields, **to_fields(metadata)}
 
 
 def _adder(batch: list[Json]) -> Callable[[Collection], Added]:
