@@ -15,6 +15,9 @@ HEADER = "From: editor@example.org\nDate: Tue, 3 May 1994 10:15:00 GMT\nLines: 2
 SIGNATURE = "\n--\nPat Example, Department of Examples\nAll opinions are mine alone\n"
 
 
+Edit = Callable[[str, random.Random], str]
+
+
 @dataclass(frozen=True)
 class World:
     """Texts, each with the document it comes from and its edit ("" for an original)."""
@@ -44,7 +47,44 @@ def plant(texts: list[str], *, seed: int) -> World:
     return World([m[0] for m in made], np.array([m[1] for m in made]), [m[2] for m in made])
 
 
-Edit = Callable[[str, random.Random], str]
+def plant_titles(texts: list[str], *, seed: int) -> World:
+    """Copy a tenth of the titles of at least four words, change each copy in one place, and shuffle."""
+    rng = random.Random(seed)
+    long_enough = [row for row, text in enumerate(texts) if len(text.split()) >= 4]
+    edits = list(title_edits([word for text in texts for word in text.split()]).items())
+    made = [(text, row, "") for row, text in enumerate(texts)]
+    for number, row in enumerate(rng.sample(long_enough, int(COPIED * len(texts)))):
+        name, edit = edits[number % len(edits)]
+        made.append((edit(texts[row], rng), row, name))
+    rng.shuffle(made)
+    return World([m[0] for m in made], np.array([m[1] for m in made]), [m[2] for m in made])
+
+
+def title_edits(vocabulary: list[str]) -> dict[str, Edit]:
+    def on_words(change: Callable[[list[str], int, random.Random], list[str]]) -> Edit:
+        def edit(text: str, rng: random.Random) -> str:
+            words = text.split()
+            return " ".join(change(words, rng.randrange(len(words) - 1), rng))
+
+        return edit
+
+    def misspell(word: str, rng: random.Random) -> str:
+        place = rng.randrange(max(1, len(word) - 1))
+        return word[:place] + word[place : place + 2][::-1] + word[place + 2 :]
+
+    return {
+        "same": lambda text, rng: text,
+        "case and punctuation": lambda text, rng: re.sub(r"[.,;:!?'\"()]", " ", text).upper(),
+        "drop a word": on_words(lambda words, i, rng: words[:i] + words[i + 1 :]),
+        "insert a word": on_words(lambda words, i, rng: [*words[:i], rng.choice(vocabulary), *words[i:]]),
+        "replace a word": on_words(
+            lambda words, i, rng: [*words[:i], rng.choice(vocabulary), *words[i + 1 :]]
+        ),
+        "misspell a word": on_words(
+            lambda words, i, rng: [*words[:i], misspell(words[i], rng), *words[i + 1 :]]
+        ),
+        "swap words": on_words(lambda words, i, rng: [*words[:i], words[i + 1], words[i], *words[i + 2 :]]),
+    }
 
 
 def edits_by_name(texts: list[str]) -> dict[str, Edit]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snuh.filters import Filter, SqlColumns, matches, parse, to_sql
-from snuh.filters.parser import MAX_NESTING
+from snuh.filters.parser import MAX_CONDITIONS, MAX_NESTING
 from snuh.io import dump_json
 from tests.filters.worlds import THOROUGH, filters, records
 
@@ -195,6 +195,6 @@ def test_sqlite_takes_the_deepest_filter_that_can_be_written(condition: str, ope
 
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_sqlite_takes_the_longest_filter_that_can_be_written(word: str) -> None:
-    assert is_met(f" {word} ".join(["a!=1"] * 500), a=2)
+    assert is_met(f" {word} ".join(["a!=1"] * MAX_CONDITIONS), a=2)
     values = ", ".join(str(number) for number in range(1_000))
     assert is_met(f"a in ({values}) {word} a in ({values})", a=999)

@@ -100,6 +100,56 @@ def test_an_endless_head_is_rejected(limited: Server, start: bytes) -> None:
         assert status == 431 and b"the head of the request exceeds" in body
 
 
+@pytest.mark.parametrize("chunk", [1 << 10, 1 << 16, 1 << 20])
+def test_a_head_above_the_limit_is_rejected_however_it_arrives(limited: Server, chunk: int) -> None:
+    head = request("/health", *(f"X-{number}: {'y' * 8_000}" for number in range(38)))
+    assert len(head) > 300_000
+    with socket.create_connection(("127.0.0.1", limited.port), 30) as connection:
+        for start in range(0, len(head), chunk):
+            try:
+                connection.sendall(head[start : start + chunk])
+            except (BrokenPipeError, ConnectionResetError):
+                break
+            time.sleep(0.001)
+        assert read_response(connection)[0] == 431
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ",
+        b"POST /v1/collections/c/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 1000\r\n\r\n",
+        b"POST /v1/collections/c/documents/lines HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Type: application/x-ndjson\r\nContent-Length: 1000\r\n\r\n",
+    ],
+    ids=["head", "body", "upload"],
+)
+def test_a_byte_at_a_time_does_not_keep_a_connection_open(limited: Server, start: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", limited.port), 30) as connection:
+        connection.sendall(start)
+        began = time.monotonic()
+        connection.settimeout(0.2)
+        while time.monotonic() - began < 20:
+            try:
+                connection.sendall(b"x")
+                if connection.recv(1 << 16):
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        assert time.monotonic() - began < 8  # the limit is 2 seconds
+
+
+@pytest.mark.parametrize("header", ["Host: localhost", "Origin: http://localhost", "Authorization: Bearer x"])
+def test_a_header_given_twice_is_rejected(limited: Server, header: str) -> None:
+    lines = [header] * (1 if header.startswith("Host") else 2)
+    with socket.create_connection(("127.0.0.1", limited.port), 30) as connection:
+        connection.sendall(request("/health", *lines))
+        assert read_response(connection)[0] == 400
+
+
 def test_a_head_within_the_limit_is_accepted(limited: Server) -> None:
     with limited.connection() as connection:
         for _ in range(3):  # the limit applies to each request

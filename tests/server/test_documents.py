@@ -55,6 +55,22 @@ def test_documents_are_added_replaced_and_deleted(written: Server) -> None:
     assert len(stored_documents(written)) == before
 
 
+def test_a_document_that_was_read_can_be_sent_back(written: Server) -> None:
+    new = {"id": "again", "text": "ship", "labels": ["a"], "metadata": {"year": 2024, "deep": {"x": [1]}}}
+    written.post(PATH, {"documents": [new]})
+    (read,) = written.get(PATH, params={"id": ["again"]}).json()["documents"]
+    assert read["metadata"] == {"year": 2024, "deep": {"x": [1]}}
+    assert written.post(PATH, {"documents": [read]}).json()["replaced"] == 1
+    assert written.get(PATH, params={"id": ["again"]}).json()["documents"] == [read]
+    both = written.post(PATH, {"documents": [{**read, "year": 1}]})
+    assert both.status_code == 400 and 'the field "year" is given twice' in both.json()["error"]
+    deep: object = 1
+    for _ in range(100):
+        deep = [deep]
+    refused = written.post(PATH, {"documents": [{"id": "deep", "text": "ship", "x": deep}]})
+    assert refused.status_code == 400 and "nested more than 32 levels deep" in refused.json()["error"]
+
+
 def test_nothing_is_deleted_if_one_id_is_unknown(written: Server) -> None:
     error = written.post(f"{PATH}/delete", {"ids": ["d1", "d99"]})
     assert error.status_code == 404 and "no document 'd99'" in error.json()["error"]

@@ -153,7 +153,7 @@ def _is_worker(process: psutil.Process) -> bool:
 def _has_opened(worker: psutil.Process) -> bool:
     try:
         return (
-            sum(file.path.endswith("store.sqlite") for file in worker.open_files()) == 3
+            sum(file.path.endswith("store.sqlite") for file in worker.open_files()) == 4
         )  # one per worker thread
     except psutil.Error:  # it has just exited
         return False

@@ -13,6 +13,8 @@ import pytest
 
 from snuh.collection import Collection
 from snuh.model import Model
+from snuh.server import jobs as jobs_module
+from snuh.server.errors import ApiError
 from snuh.server.job_runner import project_codes
 from tests.collection.worlds import WORDS, document, toy_model
 from tests.server.serving import Server, serving
@@ -39,16 +41,65 @@ def test_the_map_is_computed_once_and_stored_with_the_collection(folder: Path) -
         assert result["documents"] == 41 and len(result["ids"]) == 40 and "unknown" not in result["ids"]
         assert len(result["x"]) == len(result["y"]) == len(result["titles"]) == len(result["labels"]) == 40
         assert max(map(abs, result["x"] + result["y"])) == 1.0
-        modified = (folder / "map.json").stat().st_mtime_ns
-        server.post("/v1/collections/c/documents/delete", {"ids": ["d1"]})
-        assert server.get("/v1/collections/c/map").json()["current"] is False
+        stored = json.loads((folder / "map.json").read_text())
+        assert stored["ids"] == result["ids"] and stored.keys().isdisjoint({"titles", "labels"})
     with serving(folder) as server:  # another run uses it, and does not compute it again at once
-        assert server.get("/v1/collections/c/map").json()["ids"] == result["ids"]
-        assert (folder / "map.json").stat().st_mtime_ns == modified
+        assert server.get("/v1/collections/c/map").json() == result
+        assert json.loads((folder / "map.json").read_text()) == stored
+
+
+def test_a_deleted_document_is_not_on_the_map_and_a_replaced_one_as_it_is_now(folder: Path) -> None:
+    path = "/v1/collections/c/map"
+    with serving(folder) as server:
+        before = wait_for_job(server, path)
+        server.post("/v1/collections/c/documents/delete", {"ids": ["d1"]})
+        changed = {"id": "d2", "text": "a secret no more\nship", "labels": ["new"]}
+        server.post("/v1/collections/c/documents", {"documents": [changed]})
+        after = server.get(path).json()
+        assert after["current"] is False
+        assert after["ids"] == [doc_id for doc_id in before["ids"] if doc_id != "d1"]
+        place = after["ids"].index("d2")
+        assert (after["titles"][place], after["labels"][place]) == ("a secret no more", "new")
+        assert after["x"][place] == before["x"][before["ids"].index("d2")]
+        assert "d1" not in json.loads((folder / "map.json").read_text())["ids"]
+    with serving(folder) as server:
+        assert "d1" not in server.get(path).json()["ids"]
+
+
+def test_a_damaged_map_is_computed_again(folder: Path) -> None:
     (folder / "map.json").write_text("{", encoding="utf-8")
     with serving(folder) as server:
         assert server.get("/v1/collections/c/map").status_code == 202  # damaged: it is computed again
-        assert len(wait_for_job(server, "/v1/collections/c/map")["ids"]) == 39
+        assert len(wait_for_job(server, "/v1/collections/c/map")["ids"]) == 40
+
+
+def test_deleted_documents_are_not_among_the_duplicates(folder: Path) -> None:
+    with Collection(folder) as collection:
+        texts = {"a": "market price", "b": "dawn rope rope"}
+        collection.add([{"id": f"{name}{n}", "text": texts[name]} for name in texts for n in range(3)])
+    path = "/v1/collections/c/duplicates?threshold=0.99"
+    with serving(folder) as server:
+        found = wait_for_job(server, path)
+        assert {"a0", "a1", "a2", "b0"} <= {one["id"] for cluster in found["largest"] for one in cluster}
+        server.post("/v1/collections/c/documents/delete", {"ids": ["a1", "b0"]})
+        left = server.get(path).json()
+        ids = {one["id"] for cluster in left["largest"] for one in cluster}
+        assert {"a0", "a2"} <= ids and ids.isdisjoint({"a1", "b0"})
+        assert all(one["representative"] in ids for cluster in left["largest"] for one in cluster)
+
+
+def test_ever_new_options_of_duplicates_are_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_module, "MAX_BUSY_SECONDS", 0.0)
+    jobs = jobs_module.Jobs(folder.parent, seconds=600)
+    with Collection(folder) as collection:
+        first: dict[str, Any] = {"threshold": 0.5}
+        while jobs.get("duplicates", collection, first).status == 202:
+            time.sleep(0.05)
+        with pytest.raises(ApiError, match=r"too many searches for duplicates: retry in \d+ s") as error:
+            jobs.get("duplicates", collection, {"threshold": 0.6})
+        assert error.value.status == 429 and int(error.value.headers["retry-after"]) >= 1
+        assert jobs.get("duplicates", collection, first).status == 200  # a known result is still returned
+    jobs.close()
 
 
 def test_duplicates_are_found_by_a_separate_process(folder: Path) -> None:

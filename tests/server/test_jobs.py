@@ -84,15 +84,15 @@ def test_failed_jobs_leave_no_files_and_reveal_no_folder(
             jobs.get("duplicates", collection, {"group_by": name})
             while any(job.is_running for job in jobs._jobs.values()):
                 time.sleep(0.05)
-        store = folder / "store.sqlite"
-        store.rename(folder / "away")
+        models = folder / "models"
+        models.rename(folder / "away")
         jobs.get("duplicates", collection, {})
         assert len(list(tmp_path.glob("*.log"))) == len(jobs._jobs) == 2  # the last failure, and this one
         with pytest.raises(ApiError, match='no document has a field "two"'):
             jobs.get("duplicates", collection, {"group_by": "two"})
-        with pytest.raises(ApiError, match="the job failed: c: its store is missing") as error:
+        with pytest.raises(ApiError, match="the job failed: c has lost its model") as error:
             wait_for_duplicates(jobs, collection)
-        (folder / "away").rename(store)
+        (folder / "away").rename(models)
         assert error.value.status == 503 and str(folder.parent) not in str(error.value)
         assert not list(tmp_path.iterdir())
     jobs.close()

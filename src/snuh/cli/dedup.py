@@ -107,9 +107,9 @@ def dedup(
             deleted = collection.delete(duplicate.id for duplicate in report.duplicates if not duplicate.keep)
     if as_json:
         summary = {"source": redact(source), "file": None if out is None else str(out), "deleted": deleted}
-        clusters = report.biggest(MAX_CLUSTERS_SHOWN)
-        biggest = [[duplicate.to_json() for duplicate in cluster] for cluster in clusters]
-        print_json({**summary, **report.summary(), "biggest": biggest})
+        clusters = report.largest(MAX_CLUSTERS_SHOWN)
+        largest = [[duplicate.to_json() for duplicate in cluster] for cluster in clusters]
+        print_json({**summary, **report.summary(), "largest": largest})
     else:
         _print_report(report, out=out, deleted=deleted if drop else None)
 
@@ -175,7 +175,7 @@ def _print_report(report: DuplicateReport, *, out: Path | None, deleted: int | N
     table.add_column("kept", no_wrap=True, style="cyan", max_width=40)
     table.add_column("similarity", justify="right", no_wrap=True)
     table.add_column("duplicates", no_wrap=True, ratio=1)
-    for cluster in report.biggest(MAX_CLUSTERS_SHOWN):
+    for cluster in report.largest(MAX_CLUSTERS_SHOWN):
         dropped = [duplicate.id for duplicate in cluster if not duplicate.keep]
         ids = ", ".join(dropped[:MAX_DUPLICATES_SHOWN])
         if len(dropped) > MAX_DUPLICATES_SHOWN:

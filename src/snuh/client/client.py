@@ -21,6 +21,7 @@ from snuh.collection.query import SearchOptions
 from snuh.collection.results import IndexInfo, Info, Sample
 from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
+from snuh.corpus.document import excerpt
 from snuh.dedup import Keep, Measure
 from snuh.errors import CollectionError, InputError, UnknownDocumentError
 from snuh.explain import BitMeaning, Explanation
@@ -152,9 +153,10 @@ class Client:
         with self._session.stream("/documents/lines", params=params) as chunks:
             yield from map(responses.parse_line, responses.split_lines(chunks))
 
-    def sample(self, limit: int) -> Sample:
+    def sample(self, limit: int, *, characters: int | None = None) -> Sample:
         """Return up to `limit` documents that have a code, spread over the collection, with their codes."""
-        return responses.parse_sample(self._get("/sample", limit=limit))
+        sample = responses.parse_sample(self._get("/sample", limit=limit))
+        return Sample([excerpt(document, characters) for document in sample.documents], sample.codes)
 
     def search(self, text: str, **options: Unpack[SearchOptions]) -> list[Hit]:
         """Search for a text, as `Collection.search` does."""

@@ -146,16 +146,19 @@ class Backend(Protocol):
     def count(self) -> int:
         """Return the number of documents."""
 
-    def seq_of(self, doc_id: str) -> int | None:
-        """Return the seq of a document, or None if there is no such id."""
+    def seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the seqs of documents by id; ids that do not exist are left out."""
 
-    def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
-        """Return documents by seq."""
+    def documents_of(self, seqs: Iterable[int], *, characters: int | None = None) -> dict[int, Document]:
+        """Return documents by seq; longer texts are cut to this many characters (`Excerpt`)."""
 
     def documents(
         self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
-        """Return up to `limit` (seq, document) pairs with `after` < seq < `before`, ordered by seq."""
+        """Return up to `limit` (seq, document) pairs with `after` < seq < `before`, ordered by seq.
+
+        There may be fewer, but none only if there are no more documents.
+        """
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
         """Return the seqs of the documents that match a filter, ascending."""

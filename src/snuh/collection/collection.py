@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from snuh.codes import check_codes
 from snuh.collection.backend import NewDocument, State, module_of, retry_once
 from snuh.collection.model_files import check_takes_texts
-from snuh.collection.query import QueryEngine, SearchOptions, check_filter, resolve_options
+from snuh.collection.query import QueryEngine, SearchOptions, check_filter, check_texts, resolve_options
 from snuh.collection.results import Added, IndexInfo, Info, Sample
 from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
@@ -96,7 +96,7 @@ class Collection:
     @retry_once
     def __contains__(self, doc_id: object) -> bool:
         """Tell whether there is a document with this id."""
-        return isinstance(doc_id, str) and self._backend.seq_of(doc_id) is not None
+        return isinstance(doc_id, str) and bool(self._backend.seqs_of([doc_id]))
 
     # Writing
 
@@ -197,6 +197,17 @@ class Collection:
             seq = self._seq_of(doc_id)
             return self._backend.documents_of([seq])[seq]
 
+    @retry_once
+    def get_many(self, ids: Iterable[str], *, characters: int | None = None) -> dict[str, Document]:
+        """Return documents by id; ids that do not exist are left out.
+
+        `characters` is the maximum number of characters of each text; all by default.
+        """
+        with self._backend.reading():
+            seqs = self._backend.seqs_of(list(ids))
+            documents = self._backend.documents_of(seqs.values(), characters=characters)
+            return {doc_id: documents[seq] for doc_id, seq in seqs.items()}
+
     def documents(self, *, where: str | Filter | None = None) -> Iterator[Document]:
         """Yield the documents in order of insertion; documents inserted meanwhile are left out."""
         condition = None if where is None else check_filter(where, self._backend)
@@ -215,11 +226,14 @@ class Collection:
                 )
 
     @retry_once
-    def sample(self, limit: int) -> Sample:
-        """Return up to `limit` evenly spaced documents that have a code, with their codes."""
+    def sample(self, limit: int, *, characters: int | None = None) -> Sample:
+        """Return up to `limit` evenly spaced documents that have a code, with their codes.
+
+        `characters` is the maximum number of characters of each text; all by default.
+        """
         with self._current() as engine:
             rows = engine.backend.sample_codes(limit)
-            documents = engine.backend.documents_of(rows.seqs.tolist())
+            documents = engine.backend.documents_of(rows.seqs.tolist(), characters=characters)
             return Sample([documents[seq] for seq in rows.seqs.tolist()], rows.codes)
 
     def search(self, text: str, **options: Unpack[SearchOptions]) -> list[Hit]:
@@ -234,22 +248,16 @@ class Collection:
         return hits
 
     @retry_once
-    def search_many(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[list[Hit] | None]:
+    def search_many(self, texts: Iterable[str], **options: Unpack[SearchOptions]) -> list[list[Hit] | None]:
         """Search for many texts at once; None for each text of which the model knows no word."""
         resolved = resolve_options(options)
+        texts = check_texts(texts)
         with self._current() as engine:
             rows = engine.transform(texts)
             known = np.flatnonzero(np.diff(rows.indptr) > 0)
             known_rows = rows if len(known) == len(texts) else rows[known]
             matches = engine.find(engine.model.encoder.encode(known_rows), resolved, limit=resolved.limit)
-            if resolved.rerank is None:
-                hits = engine.load_hits(matches, k=resolved.k)
-            else:
-                queries = (rows[[index]] for index in known)
-                hits = [
-                    engine.rank_hits(query_matches, query, resolved)
-                    for query_matches, query in zip(matches, queries, strict=True)
-                ]
+            hits = engine.rank_hits(matches, known_rows, resolved)
         results: list[list[Hit] | None] = [None] * len(texts)
         for index, query_hits in zip(known.tolist(), hits, strict=True):
             results[index] = query_hits
@@ -263,7 +271,7 @@ class Collection:
             raise InputError("rerank needs the text of a query, got a code: use search or search_many")
         with self._current() as engine:
             matches = engine.find(check_codes(codes, bits=engine.model.bits), resolved, limit=resolved.limit)
-            return engine.load_hits(matches, k=resolved.k)
+            return engine.load_hits(matches, resolved)
 
     @retry_once
     def similar(self, doc_id: str, **options: Unpack[SearchOptions]) -> list[Hit]:
@@ -277,7 +285,7 @@ class Collection:
                 raise unknown_words(text)
             (matches,) = engine.find(codes, resolved, limit=resolved.limit + 1)
             others = [match for match in matches if match.seq != seq][: resolved.limit]
-            return engine.rank_hits(others, engine.features.transform([text]), resolved)
+            return engine.rank_hits([others], engine.features.transform([text]), resolved)[0]
 
     @retry_once
     def explain(self, text: str, doc_id: str) -> Explanation:
@@ -343,7 +351,7 @@ class Collection:
     def _seq_of(self, doc_id: str) -> int:
         if not isinstance(doc_id, str):
             raise InputError(f"an id must be a string, got {doc_id!r}")
-        seq = self._backend.seq_of(doc_id)
+        seq = self._backend.seqs_of([doc_id]).get(doc_id)
         if seq is None:
             suggestion = ""
             if len(doc_id) <= MAX_SUGGESTED_ID:

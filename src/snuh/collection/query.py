@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
@@ -26,6 +26,7 @@ FeatureRows: TypeAlias = Any  # a CSR matrix; scipy has no type stubs
 DEFAULT_SHORTLISTS: dict[Rerank, int] = {"asymmetric": 1_000, "cosine": 200}
 SPECIAL_FIELDS = (ID, LABELS, SPLIT)
 MAX_COMPARED_FIELDS, MAX_LISTED_FIELDS = 1_000, 20  # in the message about an unknown field
+READ_AT_ONCE = 8  # documents, to compare their texts with a query
 SINGLE_THREAD_CHARACTERS = 100_000  # tokenizing less takes no longer than starting threads
 
 
@@ -39,6 +40,7 @@ class SearchOptions(TypedDict, total=False):
         "cosine" compares TF-IDF vectors.
     shortlist: number of nearest documents to rerank; 1,000 for "asymmetric" and 200 for "cosine" by default.
     approximate: use the index built by `Collection.build_index` instead of scanning all codes.
+    characters: maximum number of characters of each hit's text; all by default.
     """
 
     k: int
@@ -47,6 +49,7 @@ class SearchOptions(TypedDict, total=False):
     rerank: Rerank | None
     shortlist: int | None
     approximate: bool
+    characters: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class ResolvedOptions:
     rerank: Rerank | None
     limit: int  # matches to find, of which the best k become hits
     approximate: bool
+    characters: int | None
 
 
 def resolve_options(options: SearchOptions) -> ResolvedOptions:
@@ -76,6 +80,7 @@ def _resolve(
     rerank: Rerank | None = None,
     shortlist: int | None = None,
     approximate: bool = False,
+    characters: int | None = None,
 ) -> ResolvedOptions:
     if not _is_integer(k) or k < 1:
         raise InputError(f"k must be an integer of at least 1, got {k}")
@@ -87,18 +92,29 @@ def _resolve(
         raise InputError(f'rerank must be one of {choices}, got "{rerank}"{suggestion}')
     if shortlist is not None and (rerank is None or not _is_integer(shortlist) or shortlist < 1):
         raise InputError(f"shortlist must be an integer of at least 1, and needs rerank; got {shortlist}")
-    condition = parse(where) if isinstance(where, str) else where
+    if characters is not None and (not _is_integer(characters) or characters < 0):
+        raise InputError(f"characters must be an integer of at least 0, got {characters}")
+    condition = None if where is None else parse_filter(where)
     limit = k if rerank is None else max(k, shortlist or DEFAULT_SHORTLISTS[rerank])
-    return ResolvedOptions(k, condition, radius, rerank, limit, approximate)
+    return ResolvedOptions(k, condition, radius, rerank, limit, approximate, characters)
 
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def parse_filter(where: str | Filter) -> Filter:
+    """Return a filter that may be given as a text."""
+    if isinstance(where, str):
+        return parse(where)
+    if not hasattr(where, "walk"):
+        raise InputError(f"where must be a filter such as 'year >= 2020', got {type(where).__name__}")
+    return where
+
+
 def check_filter(where: str | Filter, backend: Backend) -> Filter:
     """Parse a filter; InputError if it uses a field that no document has had."""
-    condition = parse(where) if isinstance(where, str) else where
+    condition = parse_filter(where)
     for name in dict.fromkeys(field.keys[0] for field in condition.walk()):
         if name not in SPECIAL_FIELDS and not backend.has_field(name):
             known = [*SPECIAL_FIELDS, *backend.fields(limit=MAX_COMPARED_FIELDS)]
@@ -109,6 +125,17 @@ def check_filter(where: str | Filter, backend: Backend) -> Filter:
                 f'no document has a field "{name}"{suggest(name, known)}: expected one of {listed}'
             )
     return condition
+
+
+def check_texts(texts: Iterable[str]) -> list[str]:
+    """Return queries as a list; InputError unless all are texts."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(f"expected several texts, such as a list, got {type(texts).__name__}")
+    listed = list(texts)
+    for text in listed:
+        if not isinstance(text, str):
+            raise InputError(f"a query must be a text, got {type(text).__name__}")
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,32 +168,60 @@ class QueryEngine:
             codes, k=limit, radius=options.radius, where=options.where, approximate=options.approximate
         )
 
-    def load_hits(self, matches: Sequence[Sequence[Match]], *, k: int) -> list[list[Hit]]:
+    def load_hits(self, matches: Sequence[Sequence[Match]], options: ResolvedOptions) -> list[list[Hit]]:
         """Turn the first k matches of each query into hits, reading all documents at once."""
-        documents = self.backend.documents_of({match.seq for query in matches for match in query[:k]})
-        return [[Hit(match.distance, documents[match.seq]) for match in query[:k]] for query in matches]
+        best = [query[: options.k] for query in matches]
+        documents = self.backend.documents_of(
+            {match.seq for query in best for match in query}, characters=options.characters
+        )
+        return [[Hit(match.distance, documents[match.seq]) for match in query] for query in best]
 
-    def rank_hits(self, matches: Sequence[Match], query: FeatureRows, options: ResolvedOptions) -> list[Hit]:
-        """Turn the matches of one query into hits, reranked by their scores if the options say so."""
+    def rank_hits(
+        self, matches: Sequence[Sequence[Match]], queries: FeatureRows, options: ResolvedOptions
+    ) -> list[list[Hit]]:
+        """Turn the matches of queries (one row each) into hits, reranked if the options say so."""
         if options.rerank is None:
-            return self.load_hits([matches], k=options.k)[0]
-        if not matches:
-            return []
-        seqs = np.array([match.seq for match in matches])
-        if options.rerank == "asymmetric":
-            rows = self.backend.codes_of(seqs.tolist())
-            codes = rows.codes[np.searchsorted(rows.seqs, seqs)]
-            scores = asymmetric_scores(self.model.encoder, query, codes)
-            order = _best_first(scores)[: options.k]
-            documents = self.backend.documents_of(seqs[order])
-        else:
-            documents = self.backend.documents_of(seqs)
-            scores = cosine_scores(self.features, query, [documents[seq].text for seq in seqs.tolist()])
-            order = _best_first(scores)[: options.k]
+            return self.load_hits(matches, options)
+        score = self._asymmetric_scores if options.rerank == "asymmetric" else self._cosine_scores
+        ranked: list[list[tuple[Match, float]]] = []
+        for query_matches, scores in zip(matches, score(matches, queries), strict=True):
+            order = np.argsort(-scores, kind="stable")[: options.k]  # equal scores stay ordered by distance
+            ranked.append([(query_matches[index], float(scores[index])) for index in order.tolist()])
+        documents = self.backend.documents_of(
+            {match.seq for query in ranked for match, _ in query}, characters=options.characters
+        )
         return [
-            Hit(matches[index].distance, documents[matches[index].seq], float(scores[index]))
-            for index in order.tolist()
+            [Hit(match.distance, documents[match.seq], score) for match, score in query] for query in ranked
         ]
+
+    def _asymmetric_scores(
+        self, matches: Sequence[Sequence[Match]], queries: FeatureRows
+    ) -> Iterator[NDArray[np.float64]]:
+        for index, query_matches in enumerate(matches):
+            seqs = [match.seq for match in query_matches]
+            rows = self.backend.codes_of(seqs)
+            codes = rows.codes[np.searchsorted(rows.seqs, seqs)]
+            yield asymmetric_scores(self.model.encoder, queries[[index]], codes)
+
+    def _cosine_scores(
+        self, matches: Sequence[Sequence[Match]], queries: FeatureRows
+    ) -> Iterator[NDArray[np.float64]]:
+        """Each document is read once, however many queries it matches."""
+        seqs = sorted({match.seq for query in matches for match in query})
+        if not seqs:
+            yield from (np.zeros(0) for _ in matches)
+            return
+        rows = self.features.transform(self._texts(seqs))
+        for index, query_matches in enumerate(matches):
+            wanted = np.searchsorted(seqs, [match.seq for match in query_matches])
+            yield (rows[wanted] @ queries[index].T).toarray()[:, 0].astype(np.float64)
+
+    def _texts(self, seqs: Sequence[int]) -> Iterator[str]:
+        """Yield the texts of documents, a few of which are in memory at a time."""
+        for start in range(0, len(seqs), READ_AT_ONCE):
+            part = seqs[start : start + READ_AT_ONCE]
+            documents = self.backend.documents_of(part)
+            yield from (documents[seq].text for seq in part)
 
 
 def asymmetric_scores(encoder: Encoder, query: FeatureRows, codes: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -180,16 +235,6 @@ def asymmetric_scores(encoder: Encoder, query: FeatureRows, codes: NDArray[np.ui
     weights = np.where(np.isfinite(margins), np.abs(margins), 0.0)
     scores: NDArray[np.float64] = -(differs @ weights)
     return scores
-
-
-def cosine_scores(features: TfidfFeatures, query: FeatureRows, texts: Sequence[str]) -> NDArray[np.float64]:
-    """Score texts by the cosine similarity of their TF-IDF vectors with the query's."""
-    scores: NDArray[np.float64] = (features.transform(texts) @ query.T).toarray()[:, 0].astype(np.float64)
-    return scores
-
-
-def _best_first(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.argsort(-scores, kind="stable")  # equal scores stay ordered by distance
 
 
 def document_to_json(document: Document) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from snuh.dedup.near_duplicates import (
     default_radius,
     find_duplicates,
 )
+from snuh.dedup.words import WordRows
 
 __all__ = [
     "DEFAULT_THRESHOLD",
@@ -19,6 +20,7 @@ __all__ = [
     "Duplicates",
     "Keep",
     "Measure",
+    "WordRows",
     "check_parameters",
     "deduplicate",
     "default_radius",

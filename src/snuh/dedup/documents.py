@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from snuh.codes import hamming_pairs
 from snuh.corpus import Document
@@ -23,6 +22,7 @@ from snuh.dedup.near_duplicates import (
     default_radius,
     find_duplicates,
 )
+from snuh.dedup.words import WordRows
 from snuh.encoding import document_batches
 from snuh.errors import InputError
 from snuh.io import dump_json
@@ -70,8 +70,8 @@ class DuplicateReport:
         """Number of documents that can be dropped."""
         return sum(not duplicate.keep for duplicate in self.duplicates)
 
-    def biggest(self, limit: int) -> list[list[Duplicate]]:
-        """Return the biggest clusters, the kept document of each first."""
+    def largest(self, limit: int) -> list[list[Duplicate]]:
+        """Return the largest clusters, the kept document of each first."""
         clusters = [list(members) for _, members in groupby(self.duplicates, key=attrgetter("cluster"))]
         return sorted(clusters, key=len, reverse=True)[:limit]
 
@@ -89,7 +89,7 @@ class DuplicateReport:
 
 @dataclass(frozen=True, slots=True)
 class _Corpus:
-    """Ids, lengths, groups, rows and codes of the documents."""
+    """Ids, lengths, groups, rows (of all their words) and codes of the documents."""
 
     ids: list[str]
     lengths: list[int]
@@ -112,11 +112,12 @@ def deduplicate(
     """Find duplicate documents; texts are not held in memory.
 
     Args:
-        model: encodes the documents; those without any known word are kept.
+        model: encodes the documents.
         documents: iterated once.
         radius: maximum Hamming distance of the codes of two duplicates; see `default_radius`.
         threshold: minimum similarity of two duplicates, above 0 and up to 1.
-        measure: "cosine" of their TF-IDF rows, or "overlap" of their sets of words.
+        measure: "cosine" of their rows (`WordRows`), or "overlap" of their sets of words; all words count,
+            not only those that the model knows.
         group_by: a metadata field; only documents with equal values are compared.
         target: number of documents to keep; no more are dropped than that takes, the most similar first.
         keep: which of several duplicates to keep.
@@ -152,15 +153,17 @@ def _read(model: Model, documents: Iterable[Document], group_by: str | None) -> 
     lengths: list[int] = []
     groups: list[int] = []
     numbers: dict[str, int] = {}
-    rows = [sparse.csr_matrix((0, len(model.features.terms)), dtype=np.float32)]
+    words = WordRows(model.features)
+    codes = [np.zeros((0, model.bits // 8), dtype=np.uint8)]
     for batch in document_batches(documents):
         ids += [document.id for document in batch]
         lengths += [len(document.text) for document in batch]
         if group_by is not None:
             groups += [numbers.setdefault(_group(document, group_by), len(numbers)) for document in batch]
-        rows.append(model.features.transform([document.text for document in batch]))
-    X = sparse.vstack(rows, format="csr")
-    return _Corpus(ids, lengths, groups, X, model.encoder.encode(X))
+        texts = [document.text for document in batch]
+        words.add(texts)
+        codes.append(model.encoder.encode(model.features.transform(texts)))
+    return _Corpus(ids, lengths, groups, words.rows(), np.concatenate(codes))
 
 
 def _group(document: Document, field: str) -> str:

@@ -11,6 +11,7 @@ from snuh.explain.hit import (
     Span,
     WordContribution,
     explain,
+    explain_hits,
     term_spans,
     word_contributions,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "WordContribution",
     "bit_meanings",
     "explain",
+    "explain_hits",
     "marked",
     "term_spans",
     "word_contributions",

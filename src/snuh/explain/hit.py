@@ -12,6 +12,7 @@ activation (a cosine) the effect of a word depends on the other words, and there
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,9 +23,13 @@ from snuh.codes import unpack
 from snuh.encoder import Floats, inverse
 from snuh.errors import InputError
 from snuh.features import TfidfFeatures, unit_rows
+from snuh.features.tfidf import text_batches
 from snuh.model import Model
 
 Span: TypeAlias = tuple[int, int]  # start and end offsets, as in a slice
+
+MAX_SPAN_CHARACTERS = 100_000  # of a text, in which words are located
+BATCH_CHARACTERS = 500_000  # of hits that are explained at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +56,26 @@ def word_contributions(model: Model, text: str) -> Contributions:
     """Return the contribution of each word of a text to each bit of its code."""
     if not isinstance(text, str):
         raise InputError(f"expected a text, got {type(text).__name__}")
+    (contributions,) = _all_contributions(model, [text])
+    return contributions
+
+
+def _all_contributions(model: Model, texts: Sequence[str]) -> Iterator[Contributions]:
+    """Yield the contributions of the words of each text; all texts are encoded at once."""
     features, weight = readable_parts(model)
     layer = model.encoder.layers[0]
-    row = features.transform([text])
-    bits = unpack(model.encoder.encode(row))[0]
+    rows = features.transform(texts, threads=1)
+    bits = unpack(model.encoder.encode(rows))
     if model.encoder.unit_rows:
-        row = unit_rows(row)
-    contributions = row.data[:, None].astype(np.float64) * weight[row.indices]
+        rows = unit_rows(rows)
     constant = layer.bias - inverse(layer.activation, model.encoder.threshold)
-    return Contributions(
-        tuple(features.terms[column] for column in row.indices), contributions, constant, bits
-    )
+    for text in range(len(texts)):
+        part = slice(rows.indptr[text], rows.indptr[text + 1])
+        columns = rows.indices[part]
+        contributions = rows.data[part, None].astype(np.float64) * weight[columns]
+        yield Contributions(
+            tuple(features.terms[column] for column in columns), contributions, constant, bits[text]
+        )
 
 
 def readable_parts(model: Model) -> tuple[TfidfFeatures, Floats]:
@@ -84,8 +98,10 @@ def readable_parts(model: Model) -> tuple[TfidfFeatures, Floats]:
     return model.features, layers[0].weight
 
 
-def term_spans(text: str, features: TfidfFeatures) -> dict[str, list[Span]]:
-    """Return the spans of each vocabulary term in a text, in order of occurrence.
+def term_spans(
+    text: str, features: TfidfFeatures, words: Collection[str] | None = None
+) -> dict[str, list[Span]]:
+    """Return the spans of vocabulary terms in a text (or of some of them), in order of occurrence.
 
     A term has as many spans as the features count. Offsets refer to the original text, before lower-casing.
     """
@@ -93,11 +109,11 @@ def term_spans(text: str, features: TfidfFeatures) -> dict[str, list[Span]]:
     pattern = re.compile(settings.token_pattern)
     searched = text.lower() if settings.lowercase else text
     origin = None if len(searched) == len(text) else _origins(text)
-    terms = set(features.terms)
+    wanted = set(features.terms if words is None else words)
     spans: dict[str, list[Span]] = {}
     for match in pattern.finditer(searched):
         word = match[pattern.groups]  # the group if the pattern has one, as in `findall`
-        if not word or word not in terms:
+        if word not in wanted:
             continue
         start, end = match.span(pattern.groups)
         if origin is not None:
@@ -147,7 +163,7 @@ class WordContribution:
     differing: float
     """Its contribution to the bits in which the codes differ."""
     spans: tuple[Span, ...]
-    """Its spans in the text."""
+    """Its spans in the first MAX_SPAN_CHARACTERS characters of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,29 +185,41 @@ def explain(model: Model, query: str, hit: str) -> Explanation:
     Raises:
         InputError: For a model that takes no texts, or whose encoder has more than one layer.
     """
-    query_parts, hit_parts = word_contributions(model, query), word_contributions(model, hit)
-    agrees = query_parts.bits == hit_parts.bits
-    rows = zip(query_parts.bits, hit_parts.bits, query_parts.margins, hit_parts.margins, strict=True)
-    return Explanation(
-        distance=int((~agrees).sum()),
-        bits=tuple(
-            BitPair(bit, bool(left), bool(right), float(left_margin), float(right_margin))
-            for bit, (left, right, left_margin, right_margin) in enumerate(rows)
-        ),
-        query_words=_word_contributions(model, query, query_parts, agrees),
-        hit_words=_word_contributions(model, hit, hit_parts, agrees),
-    )
+    (explanation,) = explain_hits(model, query, [hit])
+    return explanation
+
+
+def explain_hits(model: Model, query: str, hits: Iterable[str]) -> Iterator[Explanation]:
+    """Explain several hits of one query, which is analysed once; see `explain`.
+
+    Hits are read as a stream, so that few of them are in memory.
+    """
+    features, _ = readable_parts(model)
+    query_parts = word_contributions(model, query)
+    query_spans = term_spans(query[:MAX_SPAN_CHARACTERS], features, query_parts.words)
+    for batch in text_batches(hits, limit=BATCH_CHARACTERS):
+        for text, parts in zip(batch, _all_contributions(model, batch), strict=True):
+            spans = term_spans(text[:MAX_SPAN_CHARACTERS], features, parts.words)
+            agrees = query_parts.bits == parts.bits
+            rows = zip(query_parts.bits, parts.bits, query_parts.margins, parts.margins, strict=True)
+            yield Explanation(
+                distance=int((~agrees).sum()),
+                bits=tuple(
+                    BitPair(bit, bool(left), bool(right), float(left_margin), float(right_margin))
+                    for bit, (left, right, left_margin, right_margin) in enumerate(rows)
+                ),
+                query_words=_word_contributions(query_parts, query_spans, agrees),
+                hit_words=_word_contributions(parts, spans, agrees),
+            )
 
 
 def _word_contributions(
-    model: Model, text: str, parts: Contributions, agrees: NDArray[np.bool_]
+    parts: Contributions, spans: Mapping[str, Sequence[Span]], agrees: NDArray[np.bool_]
 ) -> tuple[WordContribution, ...]:
-    features, _ = readable_parts(model)
-    spans = term_spans(text, features)
     signed = parts.contributions * np.where(parts.bits, 1.0, -1.0)  # (words, bits)
     agreeing, differing = signed[:, agrees].sum(axis=1), signed[:, ~agrees].sum(axis=1)
     words = [
-        WordContribution(word, float(agreeing[row]), float(differing[row]), tuple(spans[word]))
+        WordContribution(word, float(agreeing[row]), float(differing[row]), tuple(spans.get(word, ())))
         for row, word in enumerate(parts.words)
     ]
     return tuple(sorted(words, key=lambda word: (-word.agreeing, word.word)))

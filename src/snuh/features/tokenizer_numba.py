@@ -34,7 +34,7 @@ class NumbaTermCounter:
         slots = 1 << (4 * len(encoded)).bit_length()  # at most a quarter full: most lookups take one probe
         self._table = _build_table(self._pool, self._starts, slots)
         self._lowercase = lowercase
-        self._folded = _ascii_words(lowercase=lowercase)
+        self._folded = ascii_words(lowercase=lowercase)
 
     def count(self, texts: Sequence[str]) -> TermCounts:
         """Count the terms of each text; safe to call from several threads."""
@@ -68,7 +68,7 @@ def word_characters() -> NDArray[np.bool_]:
     return table
 
 
-def _ascii_words(*, lowercase: bool) -> NDArray[np.uint8]:
+def ascii_words(*, lowercase: bool) -> NDArray[np.uint8]:
     """Return the folded value of each byte: 0 for ASCII outside words, itself beyond ASCII."""
     folded = np.arange(256, dtype=np.uint8)
     for code in range(128):
@@ -96,6 +96,47 @@ def _build_table(pool, starts, slots):  # type: ignore[no-untyped-def]
     return table
 
 
+@njit()
+def scan_word(buffer, i, end, folded, is_word):  # type: ignore[no-untyped-def]
+    """Scan the word that starts at byte i, if any.
+
+    Returns:
+        Where it ends, the width of the character after it, its number of characters, and its hash.
+    """
+    characters = 0
+    value = _HASH_START
+    step = 0
+    while i < end:
+        byte = buffer[i]
+        if byte < 128:
+            fold = folded[byte]
+            if fold == 0:
+                step = 1
+                break
+            value = (value ^ np.uint64(fold)) * _HASH_FACTOR
+            i += 1
+        else:
+            if byte < 0xE0:
+                width = 2
+                code = np.uint32(byte & 0x1F)
+            elif byte < 0xF0:
+                width = 3
+                code = np.uint32(byte & 0x0F)
+            else:
+                width = 4
+                code = np.uint32(byte & 0x07)
+            for j in range(i + 1, i + width):
+                code = np.uint32((code << np.uint32(6)) | np.uint32(buffer[j] & 0x3F))
+            if not is_word[code]:
+                step = width
+                break
+            for j in range(i, i + width):
+                value = (value ^ np.uint64(buffer[j])) * _HASH_FACTOR
+            i += width
+        characters += 1
+    return i, step, characters, value
+
+
 @njit(
     "int64(Array(uint8, 1, 'C', readonly=True), int64[::1], uint8[::1], boolean[::1], uint64[::1],"
     " Array(uint8, 1, 'C', readonly=True), int64[::1], int64[::1], int32[::1], int32[::1])"
@@ -112,37 +153,7 @@ def _count_terms(  # type: ignore[no-untyped-def]
         row = used
         while i < end:
             start = i
-            characters = 0
-            value = _HASH_START
-            step = 0  # the width of the character after the word
-            while i < end:
-                byte = buffer[i]
-                if byte < 128:
-                    fold = folded[byte]
-                    if fold == 0:
-                        step = 1
-                        break
-                    value = (value ^ np.uint64(fold)) * _HASH_FACTOR
-                    i += 1
-                else:
-                    if byte < 0xE0:
-                        width = 2
-                        code = np.uint32(byte & 0x1F)
-                    elif byte < 0xF0:
-                        width = 3
-                        code = np.uint32(byte & 0x0F)
-                    else:
-                        width = 4
-                        code = np.uint32(byte & 0x07)
-                    for j in range(i + 1, i + width):
-                        code = np.uint32((code << np.uint32(6)) | np.uint32(buffer[j] & 0x3F))
-                    if not is_word[code]:
-                        step = width
-                        break
-                    for j in range(i, i + width):
-                        value = (value ^ np.uint64(buffer[j])) * _HASH_FACTOR
-                    i += width
-                characters += 1
+            i, step, characters, value = scan_word(buffer, i, end, folded, is_word)
             length = i - start
             i += step
             if characters < 2:

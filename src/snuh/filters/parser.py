@@ -33,7 +33,7 @@ from snuh.filters.tree import (
 # Within these limits SQLite accepts all output of `to_sql`: its parser stack holds 100 symbols, and its
 # expression trees may be 1,000 levels deep.
 MAX_NESTING = 12
-MAX_CONDITIONS = 500
+MAX_CONDITIONS = 200
 MAX_VALUES = 1_000
 
 OPERATORS: dict[str, Operator] = {

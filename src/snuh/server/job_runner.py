@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,14 @@ from snuh.codes import unpack
 from snuh.collection import Collection
 from snuh.collection.results import index_to_json
 from snuh.corpus import Document
-from snuh.dedup import Duplicate, deduplicate
+from snuh.dedup import deduplicate
 from snuh.errors import InputError, MissingExtraError, SnuhError, suggest
 from snuh.io import atomic_write, write_json
 
 COLLECTION_VARIABLE = (
     "SNUH_JOB_COLLECTION"  # not an argument: other users can read those, and URLs hold passwords
 )
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 EXIT_INPUT, EXIT_OTHER = 2, 3  # errors of the request, and all others
 NICENESS = 5  # searches have priority
 STANDARD_INPUT = 0
@@ -38,6 +39,7 @@ STANDARD_INPUT = 0
 MAX_POINTS = 10_000  # of a map
 MAX_CLUSTERS, MAX_CLUSTER_DOCUMENTS = 100, 100
 MAX_TITLE_CHARACTERS = 100
+TITLE_SOURCE_CHARACTERS = 2_000  # of a text, in which its first line is looked for
 MIN_TSNE_POINTS = 10  # fewer are projected onto two principal components
 PERPLEXITY, COMPONENTS = 30.0, 32
 
@@ -62,7 +64,7 @@ def main(kind: str, out: str, lock: str, seconds: str, options: str) -> None:
 def run_job(kind: str, address: str, out: Path, options: dict[str, Any]) -> None:
     """Run a job and write its result as JSON, with the version of the collection it was computed from."""
     with Collection(address) as collection:
-        header = {"format": FORMAT_VERSION, "version": collection.version()}
+        header = {"format": FORMAT_VERSION, "version": collection.version(), "computed": time.time()}
         result = JOBS[kind](collection, **options)
     with atomic_write(out) as temporary:
         write_json(temporary, {**header, **result})
@@ -70,16 +72,13 @@ def run_job(kind: str, address: str, out: Path, options: dict[str, Any]) -> None
 
 def compute_map(collection: Collection) -> dict[str, Any]:
     """Project a sample of the documents into two dimensions."""
-    sample = collection.sample(MAX_POINTS)
+    sample = collection.sample(MAX_POINTS, characters=0)
     points = project_codes(sample.codes).round(4)
-    documents = sample.documents
     return {
         "documents": len(collection),
-        "ids": [document.id for document in documents],
+        "ids": [document.id for document in sample.documents],
         "x": points[:, 0].tolist(),
         "y": points[:, 1].tolist(),
-        "titles": [title_of(document) for document in documents],
-        "labels": [document.labels[0] if document.labels else None for document in documents],
     }
 
 
@@ -89,17 +88,14 @@ def find_duplicates(collection: Collection, **options: Any) -> dict[str, Any]:
     if (field := options.get("group_by")) is not None and field not in fields:
         raise InputError(f'no document has a field "{field}"{suggest(field, fields)}')
     report = deduplicate(collection.model, collection.documents(), **options)
-    clusters = report.biggest(MAX_CLUSTERS)
-    largest = [
-        [_duplicate_to_json(collection, duplicate) for duplicate in cluster[:MAX_CLUSTER_DOCUMENTS]]
-        for cluster in clusters
-    ]
-    return {**report.summary(), "largest": largest}
-
-
-def _duplicate_to_json(collection: Collection, duplicate: Duplicate) -> dict[str, Any]:
-    title = title_of(collection.get(duplicate.id)) if duplicate.id in collection else ""
-    return {**duplicate.to_json(), "similarity": round(duplicate.similarity, 6), "title": title}
+    clusters = [cluster[:MAX_CLUSTER_DOCUMENTS] for cluster in report.largest(MAX_CLUSTERS)]
+    return {
+        **report.summary(),
+        "largest": [
+            [{**one.to_json(), "similarity": round(one.similarity, 6)} for one in cluster]
+            for cluster in clusters
+        ],
+    }
 
 
 def build_index(collection: Collection, **options: Any) -> dict[str, Any]:
@@ -108,6 +104,53 @@ def build_index(collection: Collection, **options: Any) -> dict[str, Any]:
     return {**index_to_json(index), "description": index.description}
 
 
+# Results hold ids but no texts: these are added when a result is returned, so that a deleted document is not.
+
+
+def map_with_titles(collection: Collection, result: dict[str, Any]) -> dict[str, Any]:
+    """Return a map with the titles and first labels of its documents, without those that were deleted."""
+    documents = collection.get_many(result["ids"], characters=TITLE_SOURCE_CHARACTERS)
+    left = [index for index, doc_id in enumerate(result["ids"]) if doc_id in documents]
+    ordered = [documents[result["ids"][index]] for index in left]
+    return {
+        **result,
+        **{name: [result[name][index] for index in left] for name in ("ids", "x", "y")},
+        "titles": [title_of(document) for document in ordered],
+        "labels": [document.labels[0] if document.labels else None for document in ordered],
+    }
+
+
+def duplicates_with_titles(collection: Collection, result: dict[str, Any]) -> dict[str, Any]:
+    """Return duplicates with titles, without documents that were deleted and clusters that are none now."""
+    ids = [one["id"] for cluster in result["largest"] for one in cluster]
+    documents = collection.get_many(ids, characters=TITLE_SOURCE_CHARACTERS)
+    clusters = []
+    for cluster in result["largest"]:
+        left = [
+            {**one, "title": title_of(documents[one["id"]])}
+            for one in cluster
+            if one["id"] in documents and one["representative"] in documents
+        ]
+        if len(left) > 1:
+            clusters.append(left)
+    return {**result, "largest": clusters}
+
+
+def without_titles(kind: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Return what is stored of a result."""
+    if kind == "map":
+        return {name: value for name, value in result.items() if name not in ("titles", "labels")}
+    clusters = [
+        [{name: value for name, value in one.items() if name != "title"} for one in cluster]
+        for cluster in result["largest"]
+    ]
+    return {**result, "largest": clusters}
+
+
+WITH_TITLES: dict[str, Callable[[Collection, dict[str, Any]], dict[str, Any]]] = {
+    "map": map_with_titles,
+    "duplicates": duplicates_with_titles,
+}
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "map": compute_map,
     "duplicates": find_duplicates,

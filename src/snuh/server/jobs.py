@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -17,16 +18,24 @@ from pathlib import Path
 from typing import Any, Literal
 
 from snuh.collection import Collection, short_name
-from snuh.errors import InputError
-from snuh.io import read_json
+from snuh.errors import InputError, SnuhError
+from snuh.io import atomic_write, read_json, write_json
 from snuh.server.errors import ApiError, invalid, json_bytes, unavailable
-from snuh.server.job_runner import COLLECTION_VARIABLE, EXIT_INPUT, FORMAT_VERSION
+from snuh.server.job_runner import (
+    COLLECTION_VARIABLE,
+    EXIT_INPUT,
+    FORMAT_VERSION,
+    WITH_TITLES,
+    without_titles,
+)
 
 JobKind = Literal["map", "duplicates", "index"]
 MAP_FILE = "map.json"
+HEADER = ("format", "version", "computed")  # of a result file
 # Seconds that a result is returned although the collection has changed, before it is computed again.
 MAX_STALE_SECONDS: dict[JobKind, float] = {"map": 300.0, "duplicates": 5.0, "index": 5.0}
 INDEX_RESULT_SECONDS = 30.0  # after that, the same request builds the index again
+MAX_BUSY_SECONDS, BUSY_FRACTION = 60.0, 0.5  # jobs of a collection: at once, and in the long run
 MAX_RUNNING_JOBS, MAX_FINISHED_JOBS, MAX_REASON_CHARACTERS = 2, 50, 500
 
 
@@ -38,7 +47,7 @@ class JobStatus:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Job:
     collection: Collection
     process: subprocess.Popen[bytes]
@@ -55,6 +64,17 @@ class _Job:
         self.log.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Busy:
+    """How long jobs have run lately: the sum of their durations, which decays as time passes."""
+
+    seconds: float
+    updated: float
+
+    def seconds_at(self, now: float) -> float:
+        return max(0.0, self.seconds - BUSY_FRACTION * (now - self.updated))
+
+
 class Jobs:
     """Starts jobs whose results are missing or out of date, and returns the results.
 
@@ -68,6 +88,8 @@ class Jobs:
         self._lock = threading.Lock()  # each collection calls from its own thread
         self._jobs: dict[Path, _Job] = {}  # running, or finished and not yet reported; by result file
         self._results: dict[Path, tuple[int, dict[str, Any]]] = {}  # (modification time, content)
+        self._busy: dict[str, _Busy] = {}  # by collection
+        self._titled: dict[Path, tuple[int, str, dict[str, Any]]] = {}  # the same with titles, at a version
 
     def get(
         self, kind: JobKind, collection: Collection, options: Mapping[str, Any] | None = None
@@ -76,7 +98,7 @@ class Jobs:
         out, version = self.result_path(kind, collection, options or {}), collection.version()
         with self._lock:
             result = self._read_result(out)
-            age = 0.0 if result is None else time.time() - self._results[out][0] / 1e9
+            age = 0.0 if result is None else time.time() - result.get("computed", 0.0)
             is_current = result is not None and result.get("version") == version
             is_stale = not is_current and age > MAX_STALE_SECONDS[kind]
             if result is None or (kind == "index" and (is_stale or age > INDEX_RESULT_SECONDS)):
@@ -85,8 +107,25 @@ class Jobs:
             if is_stale:
                 with suppress(ApiError):  # the stale result is returned in the meantime
                     self._ensure_running(kind, collection, out, options or {})
-        content = {name: value for name, value in result.items() if name not in ("format", "version")}
+            result = self._with_titles(kind, collection, out, version)
+        content = {name: value for name, value in result.items() if name not in HEADER}
         return JobStatus(200, json_bytes({"state": "ready", "current": is_current, **content}))
+
+    def _with_titles(self, kind: JobKind, collection: Collection, out: Path, version: str) -> dict[str, Any]:
+        """Add titles of the documents as they are now; documents that are gone are removed from the file."""
+        modified, result = self._results[out]
+        if kind not in WITH_TITLES:
+            return result
+        known = self._titled.get(out)
+        if known is None or known[:2] != (modified, version):
+            titled = WITH_TITLES[kind](collection, result)
+            if (stored := without_titles(kind, titled)) != result:
+                with suppress(SnuhError), atomic_write(out) as temporary:  # not in a read-only folder
+                    write_json(temporary, stored)
+                modified = out.stat().st_mtime_ns
+                self._results[out] = (modified, stored)
+            known = self._titled[out] = (modified, version, titled)
+        return known[2]
 
     def close(self) -> None:
         """Stop all jobs."""
@@ -136,9 +175,36 @@ class Jobs:
         if job is None:
             if sum(other.is_running for other in self._jobs.values()) >= MAX_RUNNING_JOBS:
                 raise ApiError(429, "rate", "other jobs are running: try again when they are done")
+            if kind == "duplicates":
+                self._check_busy(collection)
             self._prune()
             job = self._jobs[out] = self._start(kind, collection, out, options)
+            threading.Thread(target=self._measure, args=(job,), daemon=True).start()
         return time.monotonic() - job.started
+
+    def _check_busy(self, collection: Collection) -> None:
+        """Raise a 429 error if searches for duplicates with ever new options would keep a core busy."""
+        now, busy = time.monotonic(), self._busy.get(collection.name)
+        seconds = 0.0 if busy is None else busy.seconds_at(now)
+        seconds += sum(
+            now - job.started
+            for job in self._jobs.values()
+            if job.is_running and job.collection.name == collection.name
+        )
+        excess = seconds - MAX_BUSY_SECONDS
+        if excess > 0:
+            wait = math.ceil(excess / BUSY_FRACTION)
+            error = ApiError(429, "rate", f"too many searches for duplicates: retry in {wait} s")
+            error.headers["retry-after"] = str(wait)
+            raise error
+
+    def _measure(self, job: _Job) -> None:
+        """Wait for a job, and add its duration to those of the collection."""
+        job.process.wait()
+        now, name = time.monotonic(), job.collection.name
+        with self._lock:
+            before = self._busy[name].seconds_at(now) if name in self._busy else 0.0
+            self._busy[name] = _Busy(before + now - job.started, now)
 
     def _prune(self) -> None:
         """Delete old results and errors, to bound the use of memory and disk."""
@@ -150,6 +216,7 @@ class Jobs:
         for path in results[:-MAX_FINISHED_JOBS]:
             path.unlink(missing_ok=True)
             self._results.pop(path, None)
+            self._titled.pop(path, None)
 
     def _start(self, kind: JobKind, collection: Collection, out: Path, options: Mapping[str, Any]) -> _Job:
         lock = self.lock_path(out)

@@ -31,6 +31,7 @@ ExceptionHandler: TypeAlias = Callable[[Request, Exception], Awaitable[Response]
 MAX_ADDRESSES = 10_000  # clients whose request rate is tracked
 BURST_SECONDS = 2.0  # of requests may arrive at once
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+SINGLE_HEADERS = (b"host", b"origin", b"authorization")
 OTHER_SITES = (b"cross-site", b"same-site")  # Sec-Fetch-Site; same-site: another port or subdomain
 PROTECTED_PATHS = ("/v1/", "/metrics")  # require a token if the server has tokens
 
@@ -158,6 +159,9 @@ class SecurityMiddleware:
 
     def _check(self, scope: Message) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        for name in SINGLE_HEADERS:
+            if sum(other == name for other, _ in scope["headers"]) > 1:
+                raise ApiError(400, "invalid", f"the header {name.decode()} is given more than once")
         sender = self._proxies.sender_of(scope["client"][0] if scope.get("client") else "", headers)
         if not sender.is_proxied:
             self._check_host(sender.host)

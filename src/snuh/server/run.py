@@ -32,6 +32,7 @@ class TimeoutProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _send_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0  # received since the end of the last head or part of a body
+    _header_bytes = 0  # of the request line and headers parsed so far
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer of the first request."""
@@ -52,9 +53,7 @@ class TimeoutProtocol(HttpToolsProtocol):
         self._head_bytes += len(data)
         super().data_received(data)
         if self._head_bytes > MAX_HEAD_BYTES:
-            self._send_error(
-                431, "too-large", f"the head of the request exceeds the limit of {MAX_HEAD_BYTES:,} bytes"
-            )
+            self._reject_head()
         elif len(self.pipeline) > MAX_PIPELINED:
             self._send_error(429, "rate", "too many pipelined requests: wait for the responses")
         elif self.cycle is None or self.cycle.response_complete:
@@ -62,10 +61,28 @@ class TimeoutProtocol(HttpToolsProtocol):
         else:
             self._stop_head_timer()
 
+    def on_url(self, url: bytes) -> None:
+        """Count the request line."""
+        self._header_bytes += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a header; those beyond the limit are not kept."""
+        self._header_bytes += len(name) + len(value) + len(b": \r\n")
+        if self._header_bytes <= MAX_HEAD_BYTES:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        """Handle the request."""
-        self._head_bytes = 0
-        super().on_headers_complete()
+        """Handle the request, unless its head was too long."""
+        size, self._head_bytes, self._header_bytes = self._header_bytes, 0, 0
+        if size > MAX_HEAD_BYTES:
+            self._reject_head()
+        else:
+            super().on_headers_complete()
+
+    def _reject_head(self) -> None:
+        message = f"the head of the request exceeds the limit of {MAX_HEAD_BYTES:,} bytes"
+        self._send_error(431, "too-large", message)
 
     def on_body(self, body: bytes) -> None:
         """Receive a part of the body, whose size the application limits."""

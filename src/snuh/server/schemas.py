@@ -6,8 +6,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from snuh.collection.query import DEFAULT_SHORTLISTS
+
 MAX_HITS, MAX_EXPLAINED, MAX_SHORTLISTED = 1_000, 100, 10_000
 MAX_TEXTS, MAX_TOTAL_HITS = 100, 10_000
+MAX_TOTAL_RERANKED = {"cosine": 20_000, "asymmetric": 500_000}  # documents of a batch
+RERANKED_AT_ONCE = 10_000
 MAX_DOCUMENTS, MAX_DELETED, MAX_FETCHED, MAX_SAMPLED = 1_000, 10_000, 100, 1_000
 MAX_QUERY_CHARACTERS, MAX_FILTER_CHARACTERS, MAX_ID_CHARACTERS = 10_000, 10_000, 1_000
 MAX_TEXT_CHARACTERS = 10_000_000  # the longest text that a collection accepts
@@ -48,6 +52,16 @@ class SearchParameters(RequestModel):
     )
 
     @property
+    def documents_reranked(self) -> int:
+        """Number of documents that are reranked for a query."""
+        return 0 if self.rerank is None else max(self.k, self.shortlist or DEFAULT_SHORTLISTS[self.rerank])
+
+    @property
+    def max_total_reranked(self) -> int:
+        """Maximum number of documents that a batch may rerank."""
+        return MAX_TOTAL_RERANKED.get(self.rerank or "", 0)
+
+    @property
     def search_options(self) -> dict[str, Any]:
         """The keyword arguments of `Collection.search`."""
         return {
@@ -57,6 +71,7 @@ class SearchParameters(RequestModel):
             "rerank": self.rerank,
             "shortlist": self.shortlist,
             "approximate": self.approximate,
+            "characters": self.characters,
         }
 
 

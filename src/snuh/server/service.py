@@ -7,15 +7,17 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import tee
 from typing import Any, TypeAlias, TypeVar
 
 from snuh.collection import Collection
 from snuh.collection.query import hit_to_json
+from snuh.corpus.document import text_length
 from snuh.errors import SnuhError
-from snuh.explain import Explanation, WordContribution, explain, marked
+from snuh.explain import Explanation, WordContribution, explain, explain_hits, marked
 from snuh.model import Model
 from snuh.search import Hit, unknown_words
 from snuh.server.errors import ApiError, check_response_size, json_bytes, unavailable
@@ -29,6 +31,7 @@ Result = TypeVar("Result")
 
 MAX_BATCH = 32  # searches answered by one scan of the codes
 SNIPPET_CHARACTERS, EXPLANATION_CHARACTERS = 160, 2_000  # of highlighted fragments
+MAX_HIT_WORDS, MAX_EXPLAINED_WORDS, MAX_SPANS = 10, 500, 100  # words of a hit, of an explanation; spans
 
 
 class CollectionWorker:
@@ -119,9 +122,9 @@ class _CacheEntry:
 
 
 class CollectionService:
-    """One collection with a worker thread each for searches, other reads and writes.
+    """One collection with a worker thread each for searches, other reads, writes, and its status.
 
-    Collections, and the three kinds of work, do not block each other.
+    Collections, and the four kinds of work, do not block each other.
     """
 
     def __init__(self, name: str, folder: str, *, limits: Limits, metrics: Metrics) -> None:
@@ -130,12 +133,12 @@ class CollectionService:
         self._cache: dict[str, _CacheEntry] = {}
         self._workers: list[CollectionWorker] = []
         try:
-            for _ in range(3):
+            for _ in range(4):
                 self._workers.append(CollectionWorker(folder, queue_size=limits.queue_size))
         except BaseException:
             self.close()
             raise
-        self._searcher, self.reader, self.writer = self._workers
+        self._searcher, self.reader, self.writer, self.status = self._workers
         self._batcher = SearchBatcher(self._searcher, self._search, queue_size=limits.queue_size)
 
     async def search(self, query: SearchRequest) -> bytes:
@@ -147,9 +150,17 @@ class CollectionService:
         return search_texts(self._searcher.collection, queries, max_bytes=self.limits.response_bytes)
 
     async def cached(
-        self, key: str, compute: Callable[[Collection], Any], *, max_age: float = math.inf
+        self,
+        key: str,
+        compute: Callable[[Collection], Any],
+        *,
+        max_age: float = math.inf,
+        is_status: bool = False,
     ) -> Any:  # Any: the result of `compute`
-        """Return `compute(collection)`, computed again after a write or after `max_age` seconds."""
+        """Return `compute(collection)`, computed again after a write or after `max_age` seconds.
+
+        With `is_status` it does not wait for other reads.
+        """
 
         def task(collection: Collection) -> Any:
             version, now = collection.version(), time.monotonic()
@@ -158,7 +169,7 @@ class CollectionService:
                 entry = self._cache[key] = _CacheEntry(compute(collection), version, now)
             return entry.value
 
-        return await self.reader.run(task)
+        return await (self.status if is_status else self.reader).run(task)
 
     def close(self) -> None:
         """Stop all threads."""
@@ -205,24 +216,34 @@ def search_explained(
         text = _query_text(query) or ""
         hits = collection.search(text, **query.search_options)
     model = collection.model
-    explanations = [explain(model, text, hit.document.text) for hit in hits] if query.explain else []
+    explanations: Iterable[Json] = ()
+    if query.explain:
+        # Whole texts, a few of which are in memory at a time.
+        texts, same_texts = tee(collection.get(hit.document.id).text for hit in hits)
+        explanations = map(_explained_hit, same_texts, explain_hits(model, text, texts))
     return search_to_json(model.bits, query, hits, explanations, max_bytes=max_bytes)
+
+
+def _explained_hit(text: str, explanation: Explanation) -> Json:
+    return {
+        "fragments": _fragments(text, explanation.hit_words, SNIPPET_CHARACTERS),
+        "words": _contributions_to_json(_strongest(explanation.hit_words, MAX_HIT_WORDS)),
+        "query_words": _contributions_to_json(_strongest(explanation.query_words, MAX_HIT_WORDS)),
+    }
 
 
 def search_to_json(
     bits: int,
     query: SearchRequest | SimilarRequest,
     hits: Sequence[Hit],
-    explanations: Sequence[Explanation] = (),
+    explanations: Iterable[Json] = (),
     *,
     max_bytes: int,
 ) -> bytes:
     """Return the JSON body of a search response."""
-    rows = hits_to_json(hits, query.characters, max_bytes=max_bytes)
-    for row, hit, explanation in zip(rows, hits, explanations, strict=False):
-        row["fragments"] = _fragments(hit.document.text, explanation.hit_words, SNIPPET_CHARACTERS)
-        row["words"] = _contributions_to_json(explanation.hit_words)
-        row["query_words"] = _contributions_to_json(explanation.query_words)
+    rows = hits_to_json(hits, max_bytes=max_bytes)
+    for row, explanation in zip(rows, explanations, strict=False):
+        row.update(explanation)
     text = None if query.id is not None else _query_text(query)
     return json_bytes({"query": text, "id": query.id, "bits": bits, "hits": rows})
 
@@ -231,20 +252,10 @@ def _query_text(query: SearchRequest | SimilarRequest) -> str | None:
     return query.text if isinstance(query, SearchRequest) else None
 
 
-def hits_to_json(hits: Sequence[Hit], characters: int | None, *, max_bytes: int) -> list[Json]:
+def hits_to_json(hits: Sequence[Hit], *, max_bytes: int) -> list[Json]:
     """Return hits as JSON values; 413 if their texts alone exceed `max_bytes`."""
-    rows = [_hit_to_json(hit, characters) for hit in hits]
-    check_response_size(sum(len(row["text"]) for row in rows), max_bytes)
-    return rows
-
-
-def _hit_to_json(hit: Hit, characters: int | None) -> Json:
-    text = hit.document.text
-    return {
-        **hit_to_json(hit),
-        "text": text if characters is None else text[:characters],
-        "length": len(text),
-    }
+    check_response_size(sum(len(hit.document.text) for hit in hits), max_bytes)
+    return [{**hit_to_json(hit), "length": text_length(hit.document)} for hit in hits]
 
 
 def explanation_to_json(model: Model, query: str, hit: str) -> Json:
@@ -262,8 +273,8 @@ def explanation_to_json(model: Model, query: str, hit: str) -> Json:
             }
             for pair in explanation.bits
         ],
-        "query_words": _contributions_to_json(explanation.query_words),
-        "hit_words": _contributions_to_json(explanation.hit_words),
+        "query_words": _contributions_to_json(_strongest(explanation.query_words, MAX_EXPLAINED_WORDS)),
+        "hit_words": _contributions_to_json(_strongest(explanation.hit_words, MAX_EXPLAINED_WORDS)),
         "query_fragments": _fragments(query, explanation.query_words, EXPLANATION_CHARACTERS),
         "hit_fragments": _fragments(hit, explanation.hit_words, EXPLANATION_CHARACTERS),
     }
@@ -277,13 +288,21 @@ def _fragments(
     return [(piece.text, round(piece.weight, 4)) for piece in marked(text, net, width=characters)]
 
 
+def _strongest(contributions: Sequence[WordContribution], limit: int) -> Sequence[WordContribution]:
+    """Return the words with the largest contributions of either sign, in their order."""
+    if len(contributions) <= limit:
+        return contributions
+    weakest = sorted(abs(word.agreeing) for word in contributions)[-limit]
+    return [word for word in contributions if abs(word.agreeing) >= weakest][:limit]
+
+
 def _contributions_to_json(contributions: Sequence[WordContribution]) -> list[Json]:
     return [
         {
             "word": word.word,
             "agreeing": round(word.agreeing, 6),
             "differing": round(word.differing, 6),
-            "spans": word.spans,
+            "spans": word.spans[:MAX_SPANS],
         }
         for word in contributions
     ]

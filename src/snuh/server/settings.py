@@ -89,7 +89,7 @@ class Limits:
     timeout_seconds: float = 30.0  # to receive the head or the body of a request, and to send a response
     connections: int = 1_000
     queue_size: int = 1_000  # requests that wait for one collection
-    response_bytes: int = 64 << 20  # of a response, except downloads
+    response_bytes: int = 32 << 20  # of a response, except downloads
     job_seconds: int = 3_600  # to compute a map or duplicates, or to build an index
 
 

@@ -26,12 +26,14 @@ from snuh.collection.local.sqlite import (
 )
 from snuh.collection.results import Added, CodeRows
 from snuh.corpus import Document
+from snuh.corpus.document import excerpt
 from snuh.filters import Filter, SqlColumns, to_sql
 
 STORE_FILE = "store.sqlite"
 MAX_REMEMBERED_WRITES = 100_000
 MAX_REMEMBERED_CHANGES = 1_000_000
 BATCH_ROWS = 50_000
+MAX_READ_CHARACTERS = 16_000_000  # of the texts that are in memory at a time
 MAX_PARAMETERS = 1_000  # of one statement
 MAX_SEQ = 2**63 - 1
 STATE = "model, bits, token, next_seq, write, rehash, documents, codes, checksum"  # columns
@@ -138,23 +140,33 @@ class Store:
         )
         return self._code_rows(query, (json.dumps(seqs.tolist()),))
 
-    def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
-        """Return documents by seq."""
+    def documents_of(self, seqs: Iterable[int], *, characters: int | None = None) -> dict[int, Document]:
+        """Return documents by seq; longer texts are cut to this many characters."""
         wanted = json.dumps([int(seq) for seq in seqs])
         query = f"{_DOCUMENTS} WHERE d.seq IN (SELECT value FROM json_each(?))"
         with self._connection.reading() as connection:
-            return {row[0]: _document(row) for row in connection.execute(query, (wanted,))}
+            rows = connection.execute(query, (wanted,))
+            return {row[0]: excerpt(_document(row), characters) for row in rows}
 
     def documents(
         self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None
     ) -> list[tuple[int, Document]]:
-        """Return up to `limit` (seq, document) pairs with `after` < seq < `before`, ordered by seq."""
+        """Return up to `limit` (seq, document) pairs with `after` < seq < `before`, ordered by seq.
+
+        Fewer, but at least one if there is any, if their texts are long.
+        """
         condition, values = _condition(where)
         query = f"{_DOCUMENTS} WHERE d.seq > ? AND d.seq < ? AND ({condition}) ORDER BY d.seq LIMIT ?"
         end = MAX_SEQ if before is None else before
         with self._connection.reading() as connection:
             rows = connection.execute(query, (after, end, *values, limit))
-            return [(row[0], _document(row)) for row in rows]
+            documents, length = [], 0
+            for row in rows:
+                documents.append((row[0], _document(row)))
+                length += len(documents[-1][1].text)
+                if length >= MAX_READ_CHARACTERS:
+                    break
+            return documents
 
     def seqs_where(self, where: Filter) -> NDArray[np.int64]:
         """Return the seqs of the documents that match a filter, ascending."""
@@ -163,12 +175,10 @@ class Store:
         with self._connection.reading() as connection:
             return _integers(connection.execute(query, values))
 
-    def seq_of(self, doc_id: str) -> int | None:
-        """Return the seq of a document, or None if there is no such id."""
-        if not is_storable(doc_id):
-            return None
+    def seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the seqs of documents by id; ids that do not exist are left out."""
         with self._connection.reading() as connection:
-            return _seqs_of(connection, [doc_id]).get(doc_id)
+            return _seqs_of(connection, [doc_id for doc_id in ids if is_storable(doc_id)])
 
     def fields(self, *, limit: int) -> list[str]:
         """Return the metadata fields of all documents so far, sorted."""

@@ -29,6 +29,7 @@ from snuh.collection.milvus.search import ALL_LISTS, Search, build_index, read_i
 from snuh.collection.milvus.table import MAX_ROWS, Table, create_table, drop_table, name_in_use, open_table
 from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
+from snuh.corpus.document import excerpt
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, ModelError
 from snuh.filters import Filter
@@ -146,14 +147,15 @@ class MilvusBackend:
         """Return the number of documents."""
         return self._table.count(IS_DOCUMENT)
 
-    def seq_of(self, doc_id: str) -> int | None:
-        """Return the seq of an id."""
-        keys = [schema.document_key(doc_id)] if is_storable(doc_id) else []
-        return next((row["seq"] for row in self._table.lookup("key", keys, ["seq"]).values()), None)
+    def seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the seqs of documents by id; ids that do not exist are left out."""
+        keys = {schema.document_key(doc_id): doc_id for doc_id in ids if is_storable(doc_id)}
+        return {keys[key]: row["seq"] for key, row in self._table.lookup("key", keys, ["seq"]).items()}
 
-    def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
-        """Return documents by their seq."""
-        return {seq: document for seq, (_, document) in self._read(self._table, seqs).items()}
+    def documents_of(self, seqs: Iterable[int], *, characters: int | None = None) -> dict[int, Document]:
+        """Return documents by seq; longer texts are cut to this many characters."""
+        read = self._read(self._table, seqs)
+        return {seq: excerpt(document, characters) for seq, (_, document) in read.items()}
 
     def _read(self, table: Table, seqs: Iterable[int]) -> dict[int, tuple[Row, Document]]:
         """Return the rows and documents of seqs, read now or before in this block."""

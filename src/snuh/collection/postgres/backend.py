@@ -26,6 +26,7 @@ from snuh.collection.postgres.sql import to_code_rows, to_condition
 from snuh.collection.postgres.write import PgState, PgWrite, check_codes_present, rehash
 from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
+from snuh.corpus.document import excerpt
 from snuh.errors import CollectionError
 from snuh.filters import Filter
 from snuh.model import Model
@@ -100,17 +101,15 @@ class PgBackend:
         """Return the number of documents."""
         return int(self._value("SELECT count(*) FROM documents"))
 
-    def seq_of(self, doc_id: str) -> int | None:
-        """Return the seq of a document, or None if there is no such id."""
-        if not _is_text(doc_id):
-            return None
-        rows = self._rows("SELECT seq FROM documents WHERE id = %s", (doc_id,))
-        return int(rows[0][0]) if rows else None
+    def seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the seqs of documents by id; ids that do not exist are left out."""
+        known = [doc_id for doc_id in ids if _is_text(doc_id)]
+        return dict(self._rows("SELECT id, seq FROM documents WHERE id = ANY(%s::text[])", (known,)))
 
-    def documents_of(self, seqs: Iterable[int]) -> dict[int, Document]:
-        """Return documents by seq."""
+    def documents_of(self, seqs: Iterable[int], *, characters: int | None = None) -> dict[int, Document]:
+        """Return documents by seq; longer texts are cut to this many characters."""
         rows = self._rows(f"{DOCUMENTS_QUERY} WHERE d.seq = ANY(%s::bigint[])", ([int(seq) for seq in seqs],))
-        return {row[0]: from_columns(*row[1:]) for row in rows}
+        return {row[0]: excerpt(from_columns(*row[1:]), characters) for row in rows}
 
     def documents(
         self, *, after: int = 0, before: int | None = None, limit: int, where: Filter | None = None

@@ -17,7 +17,7 @@ from snuh.collection.model_files import files_of
 from snuh.collection.query import document_to_json
 from snuh.collection.results import info_to_json
 from snuh.corpus import Document
-from snuh.corpus.document import JSON
+from snuh.corpus.document import JSON, text_length
 from snuh.errors import SnuhError
 from snuh.filters.lexer import REFUSED_IN_NAME
 from snuh.filters.tree import Field
@@ -61,7 +61,11 @@ async def list_collections(request: Request) -> Response:
         return {"documents": len(collection), "bits": model.bits, "method": model.method}
 
     summaries = [
-        {"name": name, **await service.cached("summary", summarize), "writable": request.state.may_write}
+        {
+            "name": name,
+            **await service.cached("summary", summarize, is_status=True),
+            "writable": request.state.may_write,
+        }
         for name, service in get_services(request).items()
     ]
     return json_response(request, {"collections": summaries})
@@ -80,7 +84,8 @@ async def info(request: Request, name: str) -> Response:
         return {"version": version, **values}
 
     # Building an index changes the info but not the version, hence the maximum age.
-    values = await get_service(request, name).cached("info", describe, max_age=INFO_MAX_AGE)
+    service = get_service(request, name)
+    values = await service.cached("info", describe, max_age=INFO_MAX_AGE, is_status=True)
     return json_response(request, {"name": name, "writable": request.state.may_write, **values})
 
 
@@ -102,8 +107,9 @@ async def sample(
     max_bytes = get_limits(request).response_bytes
 
     def task(collection: Collection) -> Json:
+        lengths = map(text_length, collection.sample(limit, characters=0).documents)
+        check_response_size(sum(lengths), max_bytes)
         sample = collection.sample(limit)
-        check_response_size(sum(len(document.text) for document in sample.documents), max_bytes)
         return {
             "documents": [document_to_json(document) for document in sample.documents],
             "codes": [code.tobytes().hex() for code in sample.codes],
@@ -147,7 +153,7 @@ async def ready(request: Request) -> Response:
     """503 with the reason if one cannot."""
     for name, service in get_services(request).items():
         try:
-            await service.reader.run(lambda collection: collection.version())
+            await service.status.run(lambda collection: collection.version())
         except SnuhError as error:
             return from_library_error(error, {name: service.folder}).response()
     return json_response(request, {"status": "ready"})
@@ -177,7 +183,7 @@ def zip_model(model: Model) -> BytesIO:
 
 def compute_facets(collection: Collection) -> Json:
     """Return the fields of a sample of the documents, labels and split first."""
-    documents = collection.sample(FACET_SAMPLE).documents
+    documents = collection.sample(FACET_SAMPLE, characters=0).documents
     counters: dict[FieldPath, _FacetCounter] = {("labels",): _FacetCounter(), ("split",): _FacetCounter()}
     for document in documents:
         for path, value in _document_values(document):

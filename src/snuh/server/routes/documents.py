@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated
 
@@ -54,6 +55,7 @@ from snuh.server.service import Json
 from snuh.text import quote
 
 BATCH_DOCUMENTS, BATCH_BYTES = 1_000, 4 << 20  # of an upload, written in one transaction
+MIN_RECEIVED_BYTES = 64 << 10  # of a line, or the rest of it, per timeout
 CHUNK_BYTES = 256 << 10  # of a download
 NDJSON_BODY = {"requestBody": {"required": True, "content": {NDJSON_TYPE: {"schema": {"type": "string"}}}}}
 
@@ -232,21 +234,26 @@ def _parse_line(number: int, line: bytes) -> Json:
 async def _read_lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
     """Yield the non-empty lines of the body with their numbers, starting at 1."""
     limits = get_limits(request)
-    incomplete, number = bytearray(), 0
+    incomplete, number, received = bytearray(), 0, 0
     chunks = body_chunks(request)
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + limits.timeout_seconds
     while True:
         try:
-            async with body_timeout(limits.timeout_seconds):
+            async with body_timeout(deadline - clock()):
                 chunk = await anext(chunks)
         except StopAsyncIteration:
             break
         first, *others = chunk.split(b"\n")
+        received += len(chunk)
         incomplete += first
         for start in others:
             number += 1
             if incomplete.strip():
                 yield number, bytes(incomplete)
             incomplete = bytearray(start)
+        if others or received >= MIN_RECEIVED_BYTES:  # a byte at a time does not keep a connection open
+            deadline, received = clock() + limits.timeout_seconds, 0
         if len(incomplete) > limits.body_bytes:
             raise too_large(f"line {number + 1} exceeds the limit of {limits.body_bytes:,} bytes")
     if incomplete.strip():

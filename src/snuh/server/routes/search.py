@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 from fastapi import APIRouter, Request, Response
+from starlette.requests import ClientDisconnect
 
 from snuh.collection import Collection
 from snuh.errors import InputError
 from snuh.search import Hit
-from snuh.server.errors import invalid
+from snuh.server.errors import check_response_size, invalid
 from snuh.server.requests import (
     check_exactly_one,
     get_limits,
@@ -22,6 +21,7 @@ from snuh.server.requests import (
 from snuh.server.schemas import (
     MAX_EXPLAINED,
     MAX_TOTAL_HITS,
+    RERANKED_AT_ONCE,
     WITH_BODY,
     BatchRequest,
     BatchResponse,
@@ -89,16 +89,30 @@ async def search_batch(request: Request, name: str) -> Response:
     queries = len(batch.texts or batch.codes or ())
     if queries * batch.k > MAX_TOTAL_HITS:
         raise invalid(f"{queries:,} queries times {batch.k:,} hits exceed the limit of {MAX_TOTAL_HITS:,}")
-    max_bytes = get_limits(request).response_bytes
+    if queries * batch.documents_reranked > batch.max_total_reranked:
+        raise invalid(
+            f"{queries:,} queries times {batch.documents_reranked:,} documents to rerank exceed the limit "
+            f"of {batch.max_total_reranked:,}: use a smaller shortlist"
+        )
+    reader, max_bytes = get_service(request, name).reader, get_limits(request).response_bytes
+    # In parts, so that other requests are served in between, and work ends when the client hangs up.
+    size = max(1, RERANKED_AT_ONCE // max(1, batch.documents_reranked))
+    results: list[Json] = []
+    bits, characters = 0, 0
+    for start in range(0, queries, size):
+        if start and await request.is_disconnected():
+            raise ClientDisconnect
 
-    def task(collection: Collection) -> Json:
-        hit_lists = _search_batch(collection, batch)
-        all_hits = [hit for hits in hit_lists for hit in hits or ()]
-        rows = iter(hits_to_json(all_hits, batch.characters, max_bytes=max_bytes))
-        results = [{"hits": None if hits is None else list(islice(rows, len(hits)))} for hits in hit_lists]
-        return {"bits": collection.model.bits, "results": results}
+        def task(collection: Collection, start: int = start) -> tuple[int, list[list[Hit] | None]]:
+            return collection.model.bits, _search_batch(collection, batch, slice(start, start + size))
 
-    return json_response(request, await get_service(request, name).reader.run(task))
+        bits, hit_lists = await reader.run(task)
+        characters += sum(len(hit.document.text) for hits in hit_lists for hit in hits or ())
+        check_response_size(characters, max_bytes)
+        for hits in hit_lists:
+            rows = None if hits is None else hits_to_json(hits, max_bytes=max_bytes)
+            results.append({"hits": rows})
+    return json_response(request, {"bits": bits, "results": results})
 
 
 @router.post(
@@ -158,10 +172,10 @@ def _check_explained(query: SearchRequest | SimilarRequest) -> None:
         raise invalid(f'with "explain", k must be from 1 to {MAX_EXPLAINED}, got {query.k}')
 
 
-def _search_batch(collection: Collection, batch: BatchRequest) -> list[list[Hit] | None]:
+def _search_batch(collection: Collection, batch: BatchRequest, part: slice) -> list[list[Hit] | None]:
     if batch.texts is not None:
-        return collection.search_many(batch.texts, **batch.search_options)
-    codes = batch.codes or []
+        return collection.search_many(batch.texts[part], **batch.search_options)
+    codes = (batch.codes or [])[part]
     digits = collection.model.bits // 4
     if wrong := {len(code) for code in codes} - {digits}:
         raise InputError(f"a code must have {digits} hexadecimal digits, got {min(wrong)}")
