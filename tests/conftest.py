@@ -27,6 +27,7 @@ SLOW = (
     "tests/cli/test_bad_input",
     "tests/cli/test_collection_",
     "tests/cli/test_display",
+    "tests/cli/test_manners",
     "tests/cli/test_processes",
     "tests/cli/test_report",
     "tests/cli/test_reproduce",

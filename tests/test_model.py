@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snuh import io
 from snuh import model as model_module
 from snuh.codes import unpack
 from snuh.encoder import Encoder, Layer
@@ -316,8 +318,28 @@ def test_a_save_that_stops_midway_leaves_the_old_model(
 
 
 def test_a_model_is_loaded_after_an_interrupted_replacement(saved: Path) -> None:
+    shutil.copytree(saved, saved.with_name(".m.0a1b2c3d"))
     shutil.move(saved, saved.with_name(".m.previous"))  # the state between the two renames
     assert load(saved).method == "toy"
+    load(saved).save(saved)
+    assert saved.is_dir() and not saved.with_name(".m.previous").exists()
+
+
+def test_a_previous_model_does_not_come_back_after_its_successor_was_removed(saved: Path) -> None:
+    shutil.copytree(saved, saved.with_name(".m.previous"))  # killed before it could be removed
+    shutil.rmtree(saved)
+    with pytest.raises(ModelError, match="there is no model folder"):
+        load(saved)
+
+
+def test_leftovers_of_killed_processes_are_removed_by_the_next_one(saved: Path) -> None:
+    old = [saved.with_name(name) for name in (".m.0a1b2c3d", ".m.4e5f6a7b", ".0a1b2c3d.m", ".other.0a1b2c3d")]
+    for path in old:
+        path.mkdir()
+    time.sleep(io.LOCK_SECONDS + 0.1)
+    with io.locked(old[1]):  # of a process that lives
+        load(saved).save(saved)
+    assert [path.exists() for path in old] == [False, True, False, True]
 
 
 def test_a_model_can_be_moved(saved: Path, tmp_path: Path) -> None:

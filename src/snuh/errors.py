@@ -6,6 +6,9 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable
 
+POSIX_MODULES = ("fcntl", "resource")  # that Windows lacks
+NEEDS_POSIX = "{} needs Linux or macOS: on Windows, use the Windows Subsystem for Linux"
+
 
 class SnuhError(Exception):
     """Base class of all errors of snuh; the message is one line."""

@@ -6,8 +6,10 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.errors import InputError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK_SECONDS = 1.0  # a temporary file is locked right after it is created
 
 # File names are fixed here and never read from a manifest, so a model folder cannot point outside itself.
 MODEL_FORMAT = "snuh-model"
@@ -82,19 +91,83 @@ def atomic_write(path: Path | str) -> Iterator[Path]:
 
     The temporary path has the same suffix, for writers that depend on it.
     """
-    target = Path(path).resolve()
+    target = resolve(path)
     temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
     with reporting_as_input_error(path):
         if target.exists() and not target.is_file():
             raise InputError(f"cannot write {path}: it exists and is not a file")
         target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target)
         temporary.touch()
-        try:
-            yield temporary
-            _flush_to_disk(temporary)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with locked(temporary):
+            try:
+                yield temporary
+                _flush_to_disk(temporary)
+                os.replace(temporary, target)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+
+def resolve(path: Path | str) -> Path:
+    """Return the absolute path without links; InputError for a loop of links."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: Python up to 3.12
+        raise InputError(f"cannot use {path}: it is a loop of symbolic links") from error
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lock a temporary file or folder of this process, so that others do not take it for a leftover.
+
+    The system releases the lock when the process ends, however it ends. Not possible on Windows.
+    """
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether a live process has locked a file or folder."""
+    if fcntl is None:
+        return True
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove temporary files and folders that killed processes have left next to a target."""
+    name = re.escape(target.name)
+    pattern = re.compile(rf"\.[0-9a-f]{{8}}\.{name}|\.{name}\.[0-9a-f]{{8}}")
+    for entry in list(target.parent.iterdir()):
+        is_old = pattern.fullmatch(entry.name) and time.time() - _changed(entry) > LOCK_SECONDS
+        if is_old and not is_locked(entry):
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_ctime
+    except OSError:
+        return math.inf
 
 
 def replace_folder(folder: Path | str, write: Callable[[Path], None]) -> None:
@@ -103,19 +176,23 @@ def replace_folder(folder: Path | str, write: Callable[[Path], None]) -> None:
     Only a model folder or an empty one is replaced (InputError otherwise). A crash at any point leaves the
     old or the new folder complete: at `folder`, or at `previous(folder)`, where `complete_folder` finds it.
     """
-    target = Path(folder).resolve()
+    target = resolve(folder)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     with reporting_as_input_error(folder):
         check_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
+        if (complete := complete_folder(target)) != target:
+            os.rename(complete, target)
+        remove_leftovers(target)
         temporary.mkdir()
-        try:
-            write(temporary)
-            for file in temporary.iterdir():
-                _flush_to_disk(file)
-            _swap(temporary, target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with locked(temporary):
+            try:
+                write(temporary)
+                for file in temporary.iterdir():
+                    _flush_to_disk(file)
+                _swap(temporary, target)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_replaceable(folder: Path | str) -> None:
@@ -162,10 +239,18 @@ def previous(folder: Path) -> Path:
 
 
 def complete_folder(folder: Path | str) -> Path:
-    """Return `folder`, or its previous version if a replacement was interrupted."""
+    """Return `folder`, or its previous version if a replacement was interrupted.
+
+    The new version is then still there under its temporary name. A previous version alone was left by a
+    process that ended before it could remove it: whoever removed the folder since does not want it back.
+    """
     path = Path(folder)
-    backup = previous(path.resolve())
-    return backup if not path.exists() and backup.is_dir() else path
+    backup = previous(resolve(path))
+    if path.exists() or not backup.is_dir():
+        return path
+    temporary = re.compile(rf"\.{re.escape(backup.name[1 : -len('.previous')])}\.[0-9a-f]{{8}}")
+    is_interrupted = any(temporary.fullmatch(entry.name) for entry in backup.parent.iterdir())
+    return backup if is_interrupted else path
 
 
 def _swap(new: Path, target: Path) -> None:

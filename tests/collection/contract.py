@@ -119,7 +119,7 @@ def test_documents_come_back_as_they_were_given(engine: Engine) -> None:
         collection.add(given)
         back = list(collection.documents())
         assert back == given
-        # Equal is not enough: 1e300 is no whole number, and names keep their order.
+        # Equal is not enough: 1e300 is no integer, and names keep their order.
         assert [json.dumps(one.metadata) for one in back] == [json.dumps(one.metadata) for one in given]
         assert [collection.get(one.id) for one in given] == given
         assert collection.search("ship", k=1)[0].document == given[0]

@@ -7,14 +7,19 @@ import os
 import random
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
+from multiprocessing.connection import Connection
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from snuh.collection import Collection
+from snuh.collection.local.backend import creating
 from snuh.errors import CollectionError, InputError, ModelError, SnuhError
+from tests.collection.processes import say, started
 from tests.collection.worlds import Mirror, assert_answers_like, document, documents, stored, toy_model
 
 CODES, STORE = "codes.bin", "store.sqlite"
@@ -282,6 +287,30 @@ def check_random_damage(folder: Path, rng: random.Random) -> None:
             (folder / f"{STORE}{suffix}").unlink(missing_ok=True)
 
 
+def test_a_check_names_what_is_wrong(folder: Path) -> None:
+    with Collection(folder) as collection:
+        assert collection.check() == []
+    whole = (folder / STORE).read_bytes()
+    for change, problem in (
+        ("UPDATE documents SET text = 'fog' WHERE id = 'd3'", "the document 'd3' has changed on disk"),
+        ("UPDATE codes SET code = x'0001' WHERE seq = 4", "the code of row 4 has changed on disk"),
+        ("DELETE FROM documents WHERE id = 'd3'", "12 documents were written, there are 11"),
+        ("DELETE FROM codes WHERE seq = 4", "12 codes were written, there are 11"),
+    ):
+        (folder / STORE).write_bytes(whole)
+        with closing(sqlite3.connect(folder / STORE)) as connection, connection:
+            connection.execute(change)
+        with Collection(folder) as collection:
+            assert collection.check() == [problem]
+    (folder / STORE).write_bytes(whole)
+    with closing(sqlite3.connect(folder / STORE)) as connection, connection:
+        code = b"\x12\x34"
+        connection.execute("UPDATE codes SET code = ?, checksum = ? WHERE seq = 4", (code, crc32(code, 4)))
+    (folder / CODES).unlink()
+    with Collection(folder) as collection:
+        assert collection.check() == ["the codes of 1 documents are not those of the model"]
+
+
 # The rest of the folder
 
 
@@ -369,6 +398,28 @@ def test_an_interrupted_rehash_leaves_the_old_codes_and_can_be_done_again(folder
         collection.rehash(toy_model(1))
         expected.add([document(60)])
         assert_answers_like(collection, Mirror(toy_model(1), expected.documents))
+
+
+def test_a_folder_is_usable_after_its_creation_was_killed(workspace: Path) -> None:
+    empty = workspace / "empty"
+    empty.mkdir()
+    with started(lambda pipe: _create_and_wait(empty, pipe)) as (child,):
+        child.wait_for("half")
+        with pytest.raises(InputError, match="another process is creating"):
+            Collection.create(empty, toy_model())
+    assert (empty / STORE).exists() and not (empty / "collection.json").exists()
+    with pytest.raises(InputError, match="is not a collection"):
+        Collection(empty)
+    with Collection.create(empty, toy_model()) as collection:
+        collection.add(documents(3))
+    assert sorted(path.name for path in empty.iterdir()) == [CODES, "collection.json", "models", STORE]
+
+
+def _create_and_wait(folder: Path, pipe: Connection) -> None:
+    with creating(str(folder), toy_model()) as put:
+        put([])
+        say(pipe, "half")
+        time.sleep(600)
 
 
 def test_making_a_collection_over_something_is_refused_and_changes_nothing(folder: Path) -> None:

@@ -116,15 +116,16 @@ def run_and_kill(folder: Path, mirror: Mirror, *, turn: int, rng: random.Random)
 
 
 @pytest.mark.slow
-def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there() -> None:
-    rng = random.Random(5)
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(1_000, marks=pytest.mark.long)])
+def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there(kills: int) -> None:
+    rng = random.Random(kills)
     workspace = fast_place()
     folder = workspace / "c"
     turn, killed_in = 0, Counter[str]()
     with tiny_thresholds(changes=5, batch=BATCH):
         Collection.create(folder, MODELS[0]).close()
         mirror = Mirror(MODELS[0])
-        for _ in range(KILLS):
+        for _ in range(kills):
             lines = run_and_kill(folder, mirror, turn=turn, rng=rng)
             assert not [line for line in lines if line.startswith("failed")]
             possible = [mirror]
@@ -145,7 +146,7 @@ def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there() -
                     assert len(collection) == 0
                     collection.add([document(1)])
                 shutil.rmtree(side)
-    assert killed_in.total() > KILLS / 2
+    assert killed_in.total() > kills / 2
     assert {"add", "delete", "rehash", "create"} <= set(killed_in)
     with Collection(folder) as collection:
         collection.rehash(MODELS[0])

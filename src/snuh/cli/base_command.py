@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from snuh.errors import InputError, SnuhError
+from snuh.errors import NEEDS_POSIX, POSIX_MODULES, InputError, SnuhError
 from snuh.filters import FilterError
 from snuh.text import sanitize
 
@@ -40,6 +40,11 @@ class CommandGroup(TyperGroup):
             say(str(error))
             if isinstance(error, FilterError):
                 _show_position(error)
+            raise typer.Exit(EXIT_USER) from None
+        except ModuleNotFoundError as error:
+            if error.name not in POSIX_MODULES:
+                raise
+            say(NEEDS_POSIX.format(f'"snuh {ctx.invoked_subcommand}"'))
             raise typer.Exit(EXIT_USER) from None
         except KeyboardInterrupt:
             say("interrupted")

@@ -1,4 +1,4 @@
-"""Commands on a whole collection: `snuh info`, `delete`, `copy`, `rehash`, `index` and `export`."""
+"""Commands on a whole collection: `snuh info`, `check`, `delete`, `copy`, `rehash`, `index` and `export`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from snuh.corpus import Document
     from snuh.model import Model
 
+MAX_PROBLEMS = 20  # to print
+CHECK_EXAMPLES = ("snuh check tickets", "snuh check tickets --json")
 INFO_EXAMPLES = ("snuh info tickets", "snuh info tickets --json")
 DELETE_EXAMPLES = (
     "snuh delete tickets ticket-7 ticket-12",
@@ -101,6 +103,38 @@ def _describe_index(about: Info) -> str:
         f"{index.description}, recall {index.recall:.1%} of the nearest {index.k} "
         f"among {index.documents:,} documents"
     )
+
+
+def check(collection: CollectionAddress, as_json: Json = False) -> None:
+    """Verify a collection: its files, every document, and that every code is the one of its text.
+
+    Prints what is wrong and what to do, and exits with 1 if anything is. Nothing is changed.
+    """
+    from snuh.cli.output import display, plural, print_facts, print_json
+    from snuh.collection import Collection
+    from snuh.errors import CollectionError, ModelError
+
+    documents = 0
+    try:
+        with Collection(collection) as opened, display() as progress:
+            documents = len(opened)
+            problems = opened.check(progress=progress.stage("Checking"))
+    except (CollectionError, ModelError) as error:
+        problems = [str(error)]
+    if as_json:
+        print_json({"documents": documents, "problems": problems})
+    elif problems:
+        print_facts(
+            [
+                *(("problem", problem) for problem in problems[:MAX_PROBLEMS]),
+                ("problems", f"{len(problems):,}"),
+                ("what to do", "restore the collection from a copy, or create it again from its source"),
+            ]
+        )
+    else:
+        print_facts([("documents", plural(documents, "document")), ("problems", "none")])
+    if problems:
+        raise typer.Exit(1)
 
 
 def delete(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -18,7 +19,7 @@ import typer
 from snuh.corpus import Document, FractionCallback, MatrixSource, TextSource, open_source
 from snuh.corpus.source import source_path
 from snuh.errors import InputError
-from snuh.io import dump_json, is_collection_folder, is_model
+from snuh.io import dump_json, is_collection_folder, is_model, resolve
 from snuh.progress import EpochReport, Progress
 from snuh.urls import is_remote, redact
 
@@ -194,14 +195,14 @@ def holds_collection(spec: str | Path) -> bool:
 
 def check_writable(path: Path) -> None:
     """Raise InputError, before slow work starts, if `path` cannot be written."""
-    for folder in path.resolve().parents:
+    for folder in resolve(path).parents:
         kind = "a model" if is_model(folder) else "a collection" if holds_collection(folder) else ""
         if kind:
             raise InputError(
                 f"cannot write {path}: {folder} is {kind} and must not contain other files: "
                 "choose another path"
             )
-    missing = path.resolve()
+    missing = resolve(path)
     while not os.path.lexists(missing.parent):
         missing = missing.parent
     parent = missing.parent
@@ -235,7 +236,12 @@ def check_no_source(path: Path, source: str) -> None:
 
 def print_json(value: object) -> None:
     """Print one JSON object."""
-    typer.echo(dump_json(value, indent=2))
+    text = dump_json(value, indent=2)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # a terminal in an older encoding: JSON can escape what it lacks
+        text = json.dumps(json.loads(text), indent=2)
+    typer.echo(text)
 
 
 def results_console() -> Console:

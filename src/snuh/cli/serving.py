@@ -13,7 +13,7 @@ import typer
 
 from snuh.cli.base_command import say
 from snuh.collection import Collection
-from snuh.errors import InputError, MissingExtraError
+from snuh.errors import POSIX_MODULES, InputError, MissingExtraError
 
 try:
     from snuh.server.middleware import Proxies
@@ -28,6 +28,8 @@ try:
         named_folders,
     )
 except ModuleNotFoundError as error:
+    if error.name in POSIX_MODULES:
+        raise
     raise MissingExtraError(f'serving needs {error.name}: pip install "snuh[serve]"') from None
 
 DEFAULT_RATE = 100.0  # for addresses that other machines can reach

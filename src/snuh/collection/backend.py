@@ -172,6 +172,9 @@ class Backend(Protocol):
     def ids_near(self, doc_id: str, *, limit: int) -> list[str]:
         """Return up to `limit` ids on each side of `doc_id` in sorted order, for suggestions."""
 
+    def check(self) -> list[str]:
+        """Return what is wrong with the storage itself, each problem as a sentence."""
+
     # Codes
 
     def find(

@@ -175,6 +175,31 @@ class Collection:
             )
         return self._backend.build_index(k=k, recall=recall)
 
+    def check(self, *, progress: Callable[[float], None] | None = None) -> list[str]:
+        """Verify all that is stored, and return the problems, each as a sentence; empty if all is well.
+
+        The storage is checked first; then every document is read, encoded again, and compared with its code.
+        """
+        if problems := self._backend.check():
+            return problems
+        wrong = done = 0
+        with self._current() as engine:
+            last, count = 0, engine.backend.count()
+            while batch := engine.backend.documents(after=last, limit=BATCH_DOCUMENTS):
+                seqs = [seq for seq, _ in batch]
+                expected = [
+                    code
+                    for part in encode_documents(engine.model, [document for _, document in batch])
+                    for code in part.packed()
+                ]
+                rows = engine.backend.codes_of(seqs)
+                stored = dict(zip(rows.seqs.tolist(), map(bytes, rows.codes), strict=True))
+                wrong += sum(stored.get(seq) != code for seq, code in zip(seqs, expected, strict=True))
+                last, done = seqs[-1], done + len(batch)
+                if progress is not None:
+                    progress(min(1.0, done / max(1, count)))
+        return [f"the codes of {wrong:,} documents are not those of the model"] if wrong else []
+
     # Reading
 
     @property

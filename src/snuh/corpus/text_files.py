@@ -167,7 +167,7 @@ class StdinSource(TextSource):
         weakref.finalize(self, folder.cleanup)
         path = Path(folder.name) / STDIN_NAME
         with path.open("wb") as file:
-            stream = self._stream or sys.stdin.buffer
+            stream = self._stream or _standard_input()
             # read() blocks in C until it has all bytes and delays Ctrl-C; read1() returns what is available.
             read = getattr(stream, "read1", stream.read)
             while chunk := read(CHUNK_BYTES):
@@ -176,6 +176,12 @@ class StdinSource(TextSource):
         if form.read is read_plain:
             self._fields.check_unused(STDIN_NAME)
         return RecordSource(path, form, fields=self._fields)
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise InputError("standard input is closed: pipe the documents in, or name a file")
+    return sys.stdin.buffer
 
 
 def _holds_objects(path: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,8 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
-from snuh.errors import InputError, suggest
+from snuh.errors import NEEDS_POSIX, InputError, suggest
 from snuh.io import dump_json, reporting_as_input_error
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 Select = Literal["label-free", "labels"]
 """What selects the epoch: a held-out score without labels or, as in the paper, the validation labels."""
@@ -137,6 +141,8 @@ class ResultsFile:
     """
 
     def __init__(self, path: Path, *, retry: bool = False) -> None:
+        if fcntl is None:
+            raise InputError(NEEDS_POSIX.format("running experiments"))
         self.path = path
         self._retry = retry
         with reporting_as_input_error(path):

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import NamedTuple
+from re import _parser as regex_parser
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,3 +206,32 @@ def _check_pattern(value: object) -> None:
         raise InputError(f"token_pattern {value!r} is not a valid regular expression: {error}") from error
     if groups > 1:
         raise InputError(f"token_pattern may have 1 capturing group, got {groups}: use (?:...) for others")
+    if _has_nested_repeat(regex_parser.parse(value)):
+        raise InputError(
+            f"token_pattern {value!r} repeats something that repeats or has alternatives, which can take "
+            "exponential time: use character classes, such as [\\w-]+"
+        )
+
+
+def _has_nested_repeat(pattern: Any, *, within: bool = False) -> bool:
+    """Tell whether a repeat contains another one, or alternatives. A model of others may have any pattern."""
+    for operator, argument in pattern:
+        name = str(operator)
+        if within and name in ("BRANCH", "MAX_REPEAT", "MIN_REPEAT", "GROUPREF"):
+            return True
+        parts: list[Any] = []
+        repeats = within
+        if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            low, high, part = argument
+            parts, repeats = [part], within or high > max(1, low)
+        elif name == "SUBPATTERN":
+            parts = [argument[-1]]
+        elif name == "BRANCH":
+            parts = list(argument[1])
+        elif name in ("ASSERT", "ASSERT_NOT"):
+            parts = [argument[1]]
+        elif name == "ATOMIC_GROUP":
+            parts = [argument]
+        if any(_has_nested_repeat(part, within=repeats) for part in parts):
+            return True
+    return False

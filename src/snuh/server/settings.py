@@ -145,5 +145,5 @@ def named_folders(folders: list[str]) -> dict[str, str]:
             raise InputError(
                 f"{redact(folder)} and {redact(by_name[name])} are both named {name!r}: rename one of them"
             )
-        by_name[name] = folder if is_remote(folder) else str(Path(folder).resolve())
+        by_name[name] = folder if is_remote(folder) else str(Path(folder).absolute())
     return by_name

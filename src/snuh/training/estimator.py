@@ -45,7 +45,7 @@ class Range:
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float | np.number)
-            or not np.isfinite(value)
+            or not (isinstance(value, int) or np.isfinite(value))
         ):
             raise InputError(f"{name} must be a number, got {value!r}")
         if self.integer and not isinstance(value, int | np.integer):
@@ -53,6 +53,8 @@ class Range:
         if value < 0 or (self.above is not None and value <= self.above):
             minimum = "0 or more" if self.above is None else f"above {self.above:g}"
             raise InputError(f"{name} must be {minimum}, got {value}")
+        if isinstance(value, int) and value >= MAX_INTEGER:
+            raise InputError(f"{name} must be below {min(self.below, MAX_INTEGER):g}, got {value}")
         if not np.float32(value) < self.below:
             raise InputError(f"{name} must be below {self.below:g}, got {value}")
 
@@ -67,6 +69,7 @@ def check_neighbors(neighbors: int, docs: int) -> None:
 
 
 HELD_OUT_FRACTION = 0.1
+MAX_INTEGER = 2**63
 MAX_HELD_OUT = 1_000
 MIN_DOCS_TO_HOLD_OUT = 200  # a smaller corpus needs all documents for training
 LSA_DIMS = 128

@@ -27,7 +27,7 @@ from snuh.corpus import Document
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, ModelError, SnuhError
 from snuh.filters import Filter
-from snuh.io import is_collection_folder
+from snuh.io import is_collection_folder, resolve
 from snuh.model import Model
 
 BATCH_DOCUMENTS = 5_000  # of a rehash
@@ -68,7 +68,7 @@ def is_collection(location: str) -> bool:
 
 def short_name(location: str) -> str:
     """Return the name of the folder."""
-    return Path(location).resolve().name
+    return resolve(location).name
 
 
 class LocalBackend(Store):

@@ -17,13 +17,18 @@ from snuh.io import (
     COLLECTION_FORMAT,
     atomic_write,
     is_collection_folder,
+    is_locked,
+    locked,
     read_json,
+    remove_leftovers,
     reporting_as_input_error,
+    resolve,
     write_json,
 )
 from snuh.model import Model, load
 
 MODELS_FOLDER = "models"
+MARKER_FILE = ".creating"  # while a collection is created in an existing folder
 FORMAT_VERSION = 1
 
 
@@ -49,14 +54,25 @@ def ensure_folder_absent(folder: Path) -> None:
         raise InputError(
             f'{folder} is a collection already: add to it with "snuh add", or choose another folder'
         )
-    if _exists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+    if not _exists(folder):
+        return
+    if (folder / MARKER_FILE).exists():  # an interrupted creation, or one that is running
+        if is_locked(folder / MARKER_FILE):
+            raise InputError(f"another process is creating {folder}: wait for it, or choose another folder")
+        return
+    if not folder.is_dir() or any(folder.iterdir()):
         raise InputError(f"{folder} exists and is not empty: choose another folder")
 
 
 def _exists(folder: Path) -> bool:
     try:
-        return folder.exists()
-    except OSError as error:  # the name is too long, or a parent folder is not readable
+        folder.stat()
+        return True
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:  # the name is too long, a loop of links, a parent not readable
+        if isinstance(error, ValueError):
+            raise InputError(f"cannot read {str(folder)[:100]!r}: {error}") from error
         raise InputError(f"cannot read {str(folder)[:100]}: {error.strerror or error}") from error
 
 
@@ -68,26 +84,34 @@ def creating_folder(folder: Path, model: Model) -> Iterator[Path]:
     """
     ensure_folder_absent(folder)
     check_takes_texts(model)
-    target = folder.resolve()
+    target = resolve(folder)
     with reporting_as_input_error(folder):
         if target.exists():  # it may be a mount point, so it is not replaced
-            try:
-                with _creating_files(target, model):
-                    yield target
-            except BaseException:
-                _remove_files(target)
-                raise
+            marker = target / MARKER_FILE
+            marker.touch()
+            with locked(marker):
+                try:
+                    _remove_files(target)  # of an interrupted creation
+                    with _creating_files(target, model):
+                        yield target
+                except BaseException:
+                    _remove_files(target)
+                    raise
+                finally:
+                    marker.unlink(missing_ok=True)
             return
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target)
         temporary.mkdir()
-        try:
-            with _creating_files(temporary, model):
-                yield temporary
-            os.rename(temporary, target)
-            _flush_folder(target.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with locked(temporary):
+            try:
+                with _creating_files(temporary, model):
+                    yield temporary
+                os.rename(temporary, target)
+                _flush_folder(target.parent)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager

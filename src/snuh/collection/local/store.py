@@ -180,6 +180,32 @@ class Store:
         with self._connection.reading() as connection:
             return _seqs_of(connection, [doc_id for doc_id in ids if is_storable(doc_id)])
 
+    def check(self) -> list[str]:
+        """Return what is wrong with the store: its structure, its rows, and how many there are."""
+        with self._connection.reading() as connection:
+            structure = [row[0] for row in connection.execute("PRAGMA integrity_check(10)")]
+            if structure != ["ok"]:
+                return [f"the store is damaged: {' '.join(message.split())}" for message in structure]
+            state, problems = _state(connection), []
+            rows = connection.execute(f"{_DOCUMENTS} ORDER BY d.seq")
+            documents = 0
+            for seq, *columns, checksum in rows:
+                documents += 1
+                if not _is_intact(seq, columns, checksum):
+                    problems.append(f"the document {columns[0]!r} has changed on disk")
+            codes = 0
+            for seq, code, checksum in connection.execute("SELECT seq, code, checksum FROM codes"):
+                codes += 1
+                if type(code) is not bytes or len(code) * 8 != state.bits or crc32(code, seq) != checksum:
+                    problems.append(f"the code of row {seq} has changed on disk")
+            for name, written, found in (
+                ("documents", state.documents, documents),
+                ("codes", state.codes, codes),
+            ):
+                if written != found:
+                    problems.append(f"{written:,} {name} were written, there are {found:,}")
+        return problems
+
     def fields(self, *, limit: int) -> list[str]:
         """Return the metadata fields of all documents so far, sorted."""
         query = "SELECT name FROM fields ORDER BY name LIMIT ?"
@@ -358,7 +384,8 @@ def _state_row(state: LocalState) -> tuple[Any, ...]:
 
 def _checksum(seq: int, columns: Sequence[Any]) -> int:
     """Return the CRC-32 of a row."""
-    return crc32("\0".join(map(str, columns)).encode(), seq)
+    *others, last = columns
+    return crc32(str(last).encode(), crc32("\0".join(map(str, others)).encode(), seq))
 
 
 def _document(row: tuple[Any, ...]) -> Document:
