@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -419,3 +421,31 @@ def test_search_many_agrees_with_search_for_all_options(collection: Collection) 
         together = collection.search_many(texts, k=4, **options)  # type: ignore[arg-type]
         assert together[-1] is None
         assert together[:-1] == [collection.search(text, k=4, **options) for text in WORDS]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_filters_stay_true_while_documents_are_written(folder: Path, seed: int) -> None:
+    """Masks of filters are updated by each write instead of computed again."""
+    rng = random.Random(seed)
+    filters = ["year = 2000", "year > 2000", "not year = 2001", 'id in ("d1", "d40")', "labels is null"]
+    with tiny_thresholds(changes=6), Collection(folder) as collection, Collection(folder) as other:
+        mirror = stored(folder)
+        for step in range(60):
+            writer = rng.choice([collection, other])
+            action = rng.random()
+            if action < 0.6:
+                numbers = rng.sample(range(50), rng.randint(1, 5))
+                new = [document(n, *rng.sample(WORDS, 2), year=2000 + rng.randrange(3)) for n in numbers]
+                if rng.random() < 0.2:
+                    new = [replace(one, text=UNKNOWN) for one in new]
+                writer.add(new)
+                mirror.add(new)
+            elif action < 0.8 and len(mirror.documents) > 5:
+                gone = rng.sample(sorted(mirror.documents), 3)
+                writer.delete(gone)
+                mirror.delete(gone)
+            elif action < 0.85:
+                writer.build_index()
+            for where in rng.sample(filters, 3):
+                expected = mirror.search("ship", k=60, where=where)
+                assert collection.search("ship", k=60, where=where) == expected, (step, where)

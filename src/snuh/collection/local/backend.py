@@ -168,7 +168,7 @@ class LocalBackend(Store):
         table = self._codes()
         masks = None
         if where is not None:
-            masks = table.masks(str(where), lambda: self.seqs_where(where))
+            masks = table.masks(where, self)
         index = table.index() if approximate else None
         if approximate and index is None:
             logger.warning('there is no index, so all codes are scanned: build one with "snuh index"')

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import mmap
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +33,7 @@ from snuh.collection.local.sqlite import DamagedRowError
 from snuh.collection.local.store import LocalState, Store
 from snuh.collection.results import CodeRows
 from snuh.errors import InputError
+from snuh.filters import Filter
 from snuh.index import scan_many
 from snuh.io import atomic_write
 
@@ -43,6 +44,7 @@ CHUNK_BYTES = 1 << 24
 MIN_CHANGES, CHANGED_FRACTION = 20_000, 0.05
 MAX_WRITES_BEHIND = 50_000  # half of the writes that the store remembers
 MAX_CACHED_MASKS = 4
+MAX_MASK_UPDATES = 10_000  # documents of a write, beyond which filters are evaluated again
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,15 @@ class Masks(NamedTuple):
     tail: NDArray[np.bool_] | None
 
 
+@dataclass(slots=True)
+class _CachedMask:
+    """The rows that match a filter, updated by every write."""
+
+    where: Filter
+    base: NDArray[np.bool_]
+    tail_seqs: NDArray[np.int64]  # of matching documents outside the base, with or without a code
+
+
 class CodeTable:
     """The codes of all documents, kept up to date with the store by `refresh`."""
 
@@ -146,7 +157,7 @@ class CodeTable:
         self.live: NDArray[np.bool_] | None = None  # rows of the base that are current; None for all
         self.tail = CodeRows(base.seqs[:0], base.codes[:0])
         self._index: TunedIVF | None = None
-        self._masks: dict[str, Masks] = {}
+        self._masks: dict[str, _CachedMask] = {}  # by the text of the filter
 
     def __len__(self) -> int:
         """Count the documents that have a code."""
@@ -162,7 +173,6 @@ class CodeTable:
         self._follow_index(store, state)
         if self.stamp is not None and self.stamp.token == state.token:
             return
-        self._masks.clear()
         last_seq = state.next_seq - 1
         before, self.stamp = self.stamp, None  # if interrupted, the next call reads everything
         if before is not None and store.remembers(before.write, before.token):
@@ -171,6 +181,7 @@ class CodeTable:
             changed = changed[changed <= before.last_seq]
             self._drop(changed)
             self._insert([new, store.code_rows_of(changed)] if len(changed) else [new])
+            self._update_masks(store, changed, new.seqs)
         else:
             self._set_base(store.code_rows())
             self._file_stamp = None  # the code file and its index belong to other codes
@@ -189,6 +200,19 @@ class CodeTable:
         unchanged = np.ones(len(self.tail.seqs), dtype=bool)
         unchanged[_rows_of(self.tail.seqs, seqs)] = False
         self.tail = CodeRows(self.tail.seqs[unchanged], self.tail.codes[unchanged])
+
+    def _update_masks(self, store: Store, changed: NDArray[np.int64], new: NDArray[np.int64]) -> None:
+        """Evaluate the cached filters on the documents that were written."""
+        written = np.concatenate([changed, new])
+        if len(written) > MAX_MASK_UPDATES:
+            self._masks.clear()
+        rows = _rows_of(self.base.seqs, changed) if self._masks else changed
+        for mask in self._masks.values():
+            if len(rows):
+                mask.base = mask.base.copy()
+                mask.base[rows] = False
+            unchanged = np.setdiff1d(mask.tail_seqs, changed, assume_unique=True)
+            mask.tail_seqs = np.union1d(unchanged, store.seqs_where(mask.where, among=written))
 
     def _insert(self, parts: list[CodeRows]) -> None:
         self.tail = _merge([self.tail, *parts])
@@ -229,11 +253,13 @@ class CodeTable:
         if self.stamp == self._file_stamp:
             return
         index, old_seqs, live, rows = self.index(), self.base.seqs, self.live, self.rows()
+        masks = {key: self._merged_mask(mask, rows) for key, mask in self._masks.items()}
         write_code_file(self.path, self.stamp, [rows])
         self._file_stamp = self.stamp
         file = read_code_file(self.path, width=self.width)
         # Another process may have replaced the file by a newer one; then the rows in memory are the base.
         self._set_base(file.rows if file is not None and file.stamp == self.stamp else rows)
+        self._masks = masks
         if index is not None:
             self._save_index(update_index(index, old_seqs, live, self.base))
 
@@ -278,19 +304,26 @@ class CodeTable:
             return base
         return _merge([base, CodeRows(self.tail.seqs[in_tail], self.tail.codes[in_tail])])
 
-    def masks(self, key: str, matching: Callable[[], NDArray[np.int64]]) -> Masks:
-        """Return masks of the rows whose seqs `matching` returns in ascending order.
-
-        The last few masks are cached by `key` until the next write.
-        """
+    def masks(self, where: Filter, store: Store) -> Masks:
+        """Return masks of the rows that match a filter; the last few filters are cached."""
+        key = str(where)
         if key not in self._masks:
             if len(self._masks) >= MAX_CACHED_MASKS:
                 self._masks.pop(next(iter(self._masks)))
-            seqs = matching()
+            seqs = store.seqs_where(where)
             base = _mask(self.base.seqs, seqs)
             base = base if self.live is None else base & self.live
-            self._masks[key] = Masks(base, _mask(self.tail.seqs, seqs))
-        return self._masks[key]
+            tail_seqs = np.intersect1d(seqs, self.tail.seqs, assume_unique=True)
+            self._masks[key] = _CachedMask(where, base, tail_seqs)
+        cached = self._masks[key]
+        return Masks(cached.base, _mask(self.tail.seqs, cached.tail_seqs))
+
+    def _merged_mask(self, mask: _CachedMask, rows: CodeRows) -> _CachedMask:
+        """Return the mask of all rows, when they become the base."""
+        merged = np.zeros(len(rows.seqs), dtype=bool)
+        merged[_rows_of(rows.seqs, self.base.seqs[mask.base])] = True
+        merged[_rows_of(rows.seqs, mask.tail_seqs)] = True
+        return _CachedMask(mask.where, merged, mask.tail_seqs[:0])
 
     def scan(
         self,

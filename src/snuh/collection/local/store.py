@@ -168,10 +168,14 @@ class Store:
                     break
             return documents
 
-    def seqs_where(self, where: Filter) -> NDArray[np.int64]:
-        """Return the seqs of the documents that match a filter, ascending."""
+    def seqs_where(self, where: Filter, *, among: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return the seqs of the documents (of all, or among these) that match a filter, ascending."""
         condition, values = _condition(where)
         query = f"SELECT d.seq FROM documents d WHERE {condition} ORDER BY d.seq"
+        if among is not None:
+            chosen = "d.seq IN (SELECT value FROM json_each(?))"
+            query = f"SELECT d.seq FROM documents d WHERE {chosen} AND ({condition}) ORDER BY d.seq"
+            values = [json.dumps(among.tolist()), *values]
         with self._connection.reading() as connection:
             return _integers(connection.execute(query, values))
 
