@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -16,7 +17,7 @@ import pytest
 from snuh import Client
 from snuh.collection import Collection
 from snuh.errors import SnuhError
-from tests.collection.worlds import assert_answers_like, stored
+from tests.collection.worlds import assert_answers_like, stored, toy_model
 from tests.server.serving import NDJSON, TIMEOUT, Server, read_response, serving
 
 PATH = "/v1/collections/c"
@@ -167,3 +168,20 @@ def _wait_for_workers(server: Server, count: int) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("the workers did not start")
+
+
+def test_a_replaced_collection_is_served_and_written_to(folder: Path) -> None:
+    with serving(folder) as server:
+        assert server.get("/v1/collections/c").json()["documents"] == 41
+        shutil.rmtree(folder)
+        with Collection.create(folder, toy_model(1)) as other:
+            other.add([{"id": "restored", "text": "ship"}])
+        assert server.get("/v1/collections/c").json()["documents"] == 1
+        body = {"documents": [{"id": "new", "text": "ship fog"}]}
+        assert server.post("/v1/collections/c/documents", body).json()["documents"] == 2
+        hits = server.post("/v1/collections/c/search", {"text": "ship"}).json()["hits"]
+        assert {hit["id"] for hit in hits} == {"restored", "new"}
+        shutil.rmtree(folder)
+        gone = server.get("/ready")
+        assert gone.status_code == 503 and gone.json()["error"] == "c was removed while it was open"
+    assert not folder.exists()
