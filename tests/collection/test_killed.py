@@ -26,7 +26,7 @@ from tests.collection.worlds import (
     toy_model,
 )
 
-KILLS = 120
+KILLS = 60
 BATCH = 4
 MODELS = [toy_model(0), toy_model(1), toy_model(2, bits=24)]
 

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import ipaddress
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -145,5 +146,5 @@ def named_folders(folders: list[str]) -> dict[str, str]:
             raise InputError(
                 f"{redact(folder)} and {redact(by_name[name])} are both named {name!r}: rename one of them"
             )
-        by_name[name] = folder if is_remote(folder) else str(Path(folder).absolute())
+        by_name[name] = folder if is_remote(folder) else os.path.abspath(folder)
     return by_name
