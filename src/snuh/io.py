@@ -152,15 +152,19 @@ def is_locked(path: Path) -> bool:
 
 def remove_leftovers(target: Path) -> None:
     """Remove temporary files and folders that killed processes have left next to a target."""
-    name = re.escape(target.name)
-    pattern = re.compile(rf"\.[0-9a-f]{{8}}\.{name}|\.{name}\.[0-9a-f]{{8}}")
-    for entry in list(target.parent.iterdir()):
-        is_old = pattern.fullmatch(entry.name) and time.time() - _changed(entry) > LOCK_SECONDS
-        if is_old and not is_locked(entry):
+    for entry in _temporaries(target):
+        if time.time() - _changed(entry) > LOCK_SECONDS and not is_locked(entry):
             if entry.is_dir():
                 shutil.rmtree(entry, ignore_errors=True)
             else:
                 entry.unlink(missing_ok=True)
+
+
+def _temporaries(target: Path) -> list[Path]:
+    """Return the temporary files and folders of any process next to a target."""
+    name = re.escape(target.name)
+    pattern = re.compile(rf"\.[0-9a-f]{{8}}\.{name}|\.{name}\.[0-9a-f]{{8}}")
+    return [entry for entry in target.parent.iterdir() if pattern.fullmatch(entry.name)]
 
 
 def _changed(path: Path) -> float:
@@ -242,14 +246,12 @@ def complete_folder(folder: Path | str) -> Path:
     """Return `folder`, or its previous version if a replacement was interrupted.
 
     The new version is then still there under its temporary name. A previous version alone was left by a
-    process that ended before it could remove it: whoever removed the folder since does not want it back.
+    process that was killed before it could remove it, and must not come back once the folder is removed.
     """
     path = Path(folder)
-    backup = previous(resolve(path))
-    if path.exists() or not backup.is_dir():
-        return path
-    temporary = re.compile(rf"\.{re.escape(backup.name[1 : -len('.previous')])}\.[0-9a-f]{{8}}")
-    is_interrupted = any(temporary.fullmatch(entry.name) for entry in backup.parent.iterdir())
+    target = resolve(path)
+    backup = previous(target)
+    is_interrupted = not path.exists() and backup.is_dir() and bool(_temporaries(target))
     return backup if is_interrupted else path
 
 

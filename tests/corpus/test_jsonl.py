@@ -127,6 +127,12 @@ def test_what_json_cannot_hold_is_refused_with_its_line(tmp_path: Path, line: st
         read(write(tmp_path, line))
 
 
+def test_integers_of_any_size_are_names(tmp_path: Path) -> None:
+    number = "9" * 400
+    (document,) = read(write(tmp_path, f'{{"text": "t", "id": {number}, "labels": [{number}]}}'))
+    assert (document.id, document.labels) == (number, (number,))
+
+
 def test_an_object_of_metadata_is_the_metadata(tmp_path: Path) -> None:
     line = '{"text": "t", "metadata": {"year": 2024, "id": 7}, "lang": "en"}'
     assert read(write(tmp_path, line))[0].metadata == {"year": 2024, "id": 7, "lang": "en"}

@@ -169,12 +169,9 @@ class QueryEngine:
         )
 
     def load_hits(self, matches: Sequence[Sequence[Match]], options: ResolvedOptions) -> list[list[Hit]]:
-        """Turn the first k matches of each query into hits, reading all documents at once."""
-        best = [query[: options.k] for query in matches]
-        documents = self.backend.documents_of(
-            {match.seq for query in best for match in query}, characters=options.characters
-        )
-        return [[Hit(match.distance, documents[match.seq]) for match in query] for query in best]
+        """Turn the first k matches of each query into hits."""
+        unscored = [[(match, None) for match in query[: options.k]] for query in matches]
+        return self._read_hits(unscored, options)
 
     def rank_hits(
         self, matches: Sequence[Sequence[Match]], queries: FeatureRows, options: ResolvedOptions
@@ -182,11 +179,17 @@ class QueryEngine:
         """Turn the matches of queries (one row each) into hits, reranked if the options say so."""
         if options.rerank is None:
             return self.load_hits(matches, options)
-        score = self._asymmetric_scores if options.rerank == "asymmetric" else self._cosine_scores
-        ranked: list[list[tuple[Match, float]]] = []
-        for query_matches, scores in zip(matches, score(matches, queries), strict=True):
+        score_all = self._asymmetric_scores if options.rerank == "asymmetric" else self._cosine_scores
+        ranked: list[list[tuple[Match, float | None]]] = []
+        for query_matches, scores in zip(matches, score_all(matches, queries), strict=True):
             order = np.argsort(-scores, kind="stable")[: options.k]  # equal scores stay ordered by distance
             ranked.append([(query_matches[index], float(scores[index])) for index in order.tolist()])
+        return self._read_hits(ranked, options)
+
+    def _read_hits(
+        self, ranked: Sequence[Sequence[tuple[Match, float | None]]], options: ResolvedOptions
+    ) -> list[list[Hit]]:
+        """Read the documents of matches with their scores, all at once."""
         documents = self.backend.documents_of(
             {match.seq for query in ranked for match, _ in query}, characters=options.characters
         )

@@ -200,7 +200,7 @@ def _id_of(value: object, number: int, field: str) -> str:
         return str(number)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise RecordError(f'"{field}" must be a string or a number, got {describe(value)}')
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise RecordError(f'"{field}" must be a string or a number, got {value}')
     return _number_name(value)
 
@@ -222,7 +222,7 @@ def _label_name(value: object) -> str:
         return value.strip()
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return _number_name(value)
     raise RecordError(f"labels must be strings or numbers, or a list of them, got {describe(value)}")
 

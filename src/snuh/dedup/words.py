@@ -17,7 +17,7 @@ from scipy import sparse
 
 from snuh._numba import njit
 from snuh.features import TfidfFeatures
-from snuh.features.tokenizer_numba import ascii_words, scan_word, word_characters
+from snuh.features.tokenizer_numba import ascii_words, join_texts, scan_word, word_characters
 from snuh.features.vocabulary import DEFAULT_PATTERN, word_splitter
 
 # For each text the number of distinct words; then the key and the count of each word, keys ascending.
@@ -94,16 +94,9 @@ class _HashedWords:
         self._folded = ascii_words(lowercase=lowercase)
 
     def __call__(self, texts: Sequence[str]) -> WordCounts:
-        encoded = [
-            (text.lower() if self._lowercase and not text.isascii() else text).encode(
-                "utf-8", "surrogatepass"
-            )
-            for text in texts
-        ]
-        buffer = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
-        limit = (len(buffer) + len(encoded)) // 2 + 1  # a word takes a byte, and one more before the next
-        sizes = np.zeros(len(encoded), dtype=np.int64)
+        buffer, ends = join_texts(texts, lowercase=self._lowercase)
+        limit = (len(buffer) + len(texts)) // 2 + 1  # a word takes a byte, and one more before the next
+        sizes = np.zeros(len(texts), dtype=np.int64)
         keys, counts = np.empty(limit, dtype=np.uint64), np.empty(limit, dtype=np.int32)
         used = _count_hashes(buffer, ends, self._folded, word_characters(), sizes, keys, counts)
         return sizes, keys[:used].copy(), counts[:used].copy()

@@ -38,12 +38,10 @@ class NumbaTermCounter:
 
     def count(self, texts: Sequence[str]) -> TermCounts:
         """Count the terms of each text; safe to call from several threads."""
-        encoded = [self._encode(text) for text in texts]
-        buffer = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
+        buffer, ends = join_texts(texts, lowercase=self._lowercase)
         # A word takes at least two bytes, and one more unless it ends its text.
-        limit = (len(buffer) + len(encoded)) // 3 + 1
-        indptr = np.zeros(len(encoded) + 1, dtype=np.int64)
+        limit = (len(buffer) + len(texts)) // 3 + 1
+        indptr = np.zeros(len(texts) + 1, dtype=np.int64)
         indices = np.empty(limit, dtype=np.int32)
         counts = np.empty(limit, dtype=np.int32)
         used = _count_terms(
@@ -52,11 +50,14 @@ class NumbaTermCounter:
         )  # fmt: skip
         return TermCounts(indptr, indices[:used].copy(), counts[:used].copy())
 
-    def _encode(self, text: str) -> bytes:
-        # The kernel lower-cases ASCII itself; other characters (ß, İ, final sigma) need Python.
-        if self._lowercase and not text.isascii():
-            text = text.lower()
-        return text.encode("utf-8", "surrogatepass")
+
+def join_texts(texts: Sequence[str], *, lowercase: bool) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes of all texts, and where each text ends."""
+    # The kernels lower-case ASCII themselves; other characters (ß, İ, final sigma) need Python.
+    lowered = (text.lower() if lowercase and not text.isascii() else text for text in texts)
+    encoded = [text.encode("utf-8", "surrogatepass") for text in lowered]
+    ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
 @cache

@@ -35,7 +35,7 @@ HEADER = ("format", "version", "computed")  # of a result file
 # Seconds that a result is returned although the collection has changed, before it is computed again.
 MAX_STALE_SECONDS: dict[JobKind, float] = {"map": 300.0, "duplicates": 5.0, "index": 5.0}
 INDEX_RESULT_SECONDS = 30.0  # after that, the same request builds the index again
-MAX_BUSY_SECONDS, BUSY_FRACTION = 60.0, 0.5  # jobs of a collection: at once, and in the long run
+MAX_BUSY_SECONDS, BUSY_FRACTION = 60.0, 0.5  # of duplicates, per collection: at once, and in the long run
 MAX_RUNNING_JOBS, MAX_FINISHED_JOBS, MAX_REASON_CHARACTERS = 2, 50, 500
 
 
@@ -47,8 +47,9 @@ class JobStatus:
     body: bytes
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Job:
+    kind: JobKind
     collection: Collection
     process: subprocess.Popen[bytes]
     log: Path
@@ -66,7 +67,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class _Busy:
-    """How long jobs have run lately: the sum of their durations, which decays as time passes."""
+    """How long searches for duplicates have run lately: their durations, which decay as time passes."""
 
     seconds: float
     updated: float
@@ -88,7 +89,7 @@ class Jobs:
         self._lock = threading.Lock()  # each collection calls from its own thread
         self._jobs: dict[Path, _Job] = {}  # running, or finished and not yet reported; by result file
         self._results: dict[Path, tuple[int, dict[str, Any]]] = {}  # (modification time, content)
-        self._busy: dict[str, _Busy] = {}  # by collection
+        self._busy: dict[str, _Busy] = {}  # with duplicates, by collection
         self._titled: dict[Path, tuple[int, str, dict[str, Any]]] = {}  # the same with titles, at a version
 
     def get(
@@ -179,7 +180,8 @@ class Jobs:
                 self._check_busy(collection)
             self._prune()
             job = self._jobs[out] = self._start(kind, collection, out, options)
-            threading.Thread(target=self._measure, args=(job,), daemon=True).start()
+            if kind == "duplicates":
+                threading.Thread(target=self._measure, args=(job,), daemon=True).start()
         return time.monotonic() - job.started
 
     def _check_busy(self, collection: Collection) -> None:
@@ -189,7 +191,7 @@ class Jobs:
         seconds += sum(
             now - job.started
             for job in self._jobs.values()
-            if job.is_running and job.collection.name == collection.name
+            if job.kind == "duplicates" and job.is_running and job.collection.name == collection.name
         )
         excess = seconds - MAX_BUSY_SECONDS
         if excess > 0:
@@ -235,7 +237,7 @@ class Jobs:
                     COLLECTION_VARIABLE: str(collection.location),
                 },
             )
-        return _Job(collection, process, log, time.monotonic())
+        return _Job(kind, collection, process, log, time.monotonic())
 
 
 def _short_hash(text: str) -> str:

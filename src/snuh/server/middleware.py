@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -159,9 +159,8 @@ class SecurityMiddleware:
 
     def _check(self, scope: Message) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        for name in SINGLE_HEADERS:
-            if sum(other == name for other, _ in scope["headers"]) > 1:
-                raise ApiError(400, "invalid", f"the header {name.decode()} is given more than once")
+        if len(headers) < len(scope["headers"]):
+            _check_single(scope["headers"])
         sender = self._proxies.sender_of(scope["client"][0] if scope.get("client") else "", headers)
         if not sender.is_proxied:
             self._check_host(sender.host)
@@ -205,6 +204,14 @@ class SecurityMiddleware:
             error.headers["www-authenticate"] = "Bearer"
             raise error
         return "read" if self._settings.is_read_only else right
+
+
+def _check_single(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raise a 400 error if a header that must be unique is given more than once."""
+    counts = Counter(name for name, _ in headers)
+    for name in SINGLE_HEADERS:
+        if counts[name] > 1:
+            raise ApiError(400, "invalid", f"the header {name.decode()} is given more than once")
 
 
 def _is_page(path: str) -> bool:

@@ -54,9 +54,8 @@ def best_correlation(sigma_i: Tensor, sigma_j: Tensor, *, prior: Tensor) -> Tens
 # Closed-form divergences and entropies of bits, Gaussians and mixtures.
 #
 # Bits are given by their logits l (q = sigmoid(l)), which is stable near q = 0 and 1. All functions return
-# one
-# value per document and bit, or per document if they sum over components. Each has a test against enumeration
-# or samples in tests/maths. For a standard normal prior see `gaussians.node_divergence`.
+# one value per document and bit, or per document if they sum over components. Each has a test against
+# enumeration or samples in tests/maths. For a standard normal prior see `node_divergence`.
 
 
 def bit_entropy(logit: Tensor) -> Tensor:

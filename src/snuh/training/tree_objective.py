@@ -14,7 +14,7 @@ The bound of the paper (Eq. 18 and appendix), with all divergences weighted by b
 | w_ij | fraction of the forests that contain the edge |
 | E, b | the word decoder |
 
-The divergences are the closed forms of `gaussians`. A batch of b documents and b edges estimates the sums
+The divergences are the closed forms of `kl`. A batch of b documents and b edges estimates the sums
 (Algorithm 1) as means per document. Each document is paired with one of its d_i edges, drawn uniformly. The
 term of that edge is weighted by d_i / 2, since every edge can be drawn from both ends:
 

@@ -70,9 +70,9 @@ def _exists(folder: Path) -> bool:
         return True
     except FileNotFoundError:
         return False
-    except (OSError, ValueError) as error:  # the name is too long, a loop of links, a parent not readable
-        if isinstance(error, ValueError):
-            raise InputError(f"cannot read {str(folder)[:100]!r}: {error}") from error
+    except ValueError as error:  # a null character
+        raise InputError(f"cannot read {str(folder)[:100]!r}: {error}") from error
+    except OSError as error:  # the name is too long, a loop of links, or a parent folder is not readable
         raise InputError(f"cannot read {str(folder)[:100]}: {error.strerror or error}") from error
 
 
