@@ -292,7 +292,7 @@ def processor_seconds(contenders: dict[str, Callable[[], Any]], *, rounds: int) 
 
 
 def encoded(model: Any, texts: list[str]) -> tuple[Any, np.ndarray]:
-    words = WordRows(model.features)
+    words = WordRows()
     for batch in text_batches(texts):
         words.add(batch)
     return words.rows(), model.encoder.encode(model.features.transform(texts, threads=1))

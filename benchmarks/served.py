@@ -31,7 +31,7 @@ def random_model() -> Model:
     The codes of texts therefore lie around those of topics, and differ from them in about one bit of twelve.
     """
     words = [*(topic_word(t, w) for t in range(TOPICS) for w in range(WORDS_PER_TOPIC)), *common_words()]
-    features = TfidfFeatures(min_df=1, max_df=1.0, max_terms=100_000, stop_words=None).fit(words)
+    features = TfidfFeatures(min_df=1, max_df=1.0, max_terms=100_000, language=None).fit(words)
     rng = np.random.default_rng(0)
     centroids = {topic: rng.choice([-1.0, 1.0], size=BITS) for topic in range(TOPICS)}
     weight = rng.normal(scale=SCATTER, size=(len(features.terms), BITS))

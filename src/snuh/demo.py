@@ -67,7 +67,9 @@ def demo_source(*, quick: bool = False) -> DocstringSource:
 
 def demo_hasher(*, bits: int = 64, quick: bool = False) -> TextHasher:
     """Return a hasher with the default method; `quick` limits the epochs."""
-    return TextHasher(bits=bits, parameters={"epochs": QUICK_EPOCHS} if quick else {})
+    parameters = {"epochs": QUICK_EPOCHS} if quick else {}
+    # The documents are about code: "random forest" finds RandomForestClassifier.
+    return TextHasher(bits=bits, parameters=parameters, features={"identifiers": True})
 
 
 def check_folder(folder: Path) -> None:

@@ -20,6 +20,7 @@ from snuh import __version__
 from snuh.corpus import Document, MatrixSource, TextSource
 from snuh.errors import InputError, check_arguments
 from snuh.features import TfidfFeatures
+from snuh.features.vocabulary import AUTO
 from snuh.methods import DEFAULT, make
 from snuh.model import Model
 from snuh.progress import OnProgress, stage_callback
@@ -152,12 +153,25 @@ def text_rows(
 
     X = features.transform(texts())
     is_val = np.array(val_flags)
-    empty = int((np.diff(X.indptr) == 0).sum())
-    if empty:
-        logger.warning(
-            "%d of %d documents have no known word: all of them get the same code", empty, X.shape[0]
-        )
+    check_known(X, features)
     return (X[~is_val], X[is_val]) if is_val.any() else (X, None)
+
+
+def check_known(X: sparse.csr_matrix, features: TfidfFeatures) -> None:
+    """Warn of documents without a known word; raise InputError if they are more than half."""
+    empty, total = int((np.diff(X.indptr) == 0).sum()), X.shape[0]
+    if 2 * empty > total:
+        if features.settings.language == AUTO and features.analyzer.languages:
+            reason = "the documents have few words in common"
+        else:
+            reason = "the language or the stop words may be wrong, or the documents have few words in common"
+        raise InputError(
+            f"{empty} of {total} documents have no word in the vocabulary of {len(features.terms)} terms, so "
+            f"their codes would mean nothing: {reason}. Look at the words with `snuh analyze`, and set "
+            "features.language, features.stop_words or features.min_df"
+        )
+    if empty:
+        logger.warning("%d of %d documents have no known word: all of them get the same code", empty, total)
 
 
 def _matrix_rows(source: MatrixSource) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:

@@ -33,7 +33,7 @@ UNKNOWN = "zzz qqq"  # no model knows these
 @cache
 def toy_model(seed: int = 0, *, bits: int = 16) -> Model:
     """Return a model with random weights: few bits, so that many documents are equally far."""
-    features = TfidfFeatures(min_df=1, max_df=1.0, stop_words=None).fit(WORDS)
+    features = TfidfFeatures(min_df=1, max_df=1.0, language=None).fit(WORDS)
     rng = np.random.default_rng(seed)
     weight = rng.normal(size=(len(features.terms), bits))
     encoder = Encoder((Layer(weight, np.zeros(bits), "sigmoid"),), np.full(bits, 0.5))

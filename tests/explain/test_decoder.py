@@ -24,7 +24,7 @@ TEXTS = ["ships left the harbour", "the market closed", "ships at the market"]
 
 
 def toy(**parts: Any) -> Model:
-    features = TfidfFeatures(min_df=1, max_df=1.0).fit(TEXTS)
+    features = TfidfFeatures(min_df=1, max_df=1.0, language="en").fit(TEXTS)
     rng = np.random.default_rng(2)
     terms = len(features.terms)
     layer = Layer(rng.normal(size=(terms, 16)), rng.normal(size=16), "sigmoid")

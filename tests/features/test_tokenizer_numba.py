@@ -1,43 +1,84 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.features.test_analyzer import TEXTS
 
 import snuh
-from snuh.features.tokenizer_numba import NumbaTermCounter, word_characters
+from snuh.features import tokenizer_numba
+from snuh.features.analyzer import Analyzer, segment
+from snuh.features.tokenizer_numba import NumbaTermCounter, WordTable
+from snuh.features.weighting import PythonTermCounter
+
+LITERAL = Analyzer(stemming=False)
+LONG = st.text(alphabet="aé今ก\u0301'_-#+ ", min_size=80, max_size=400)
 
 
-def test_the_word_table_agrees_with_the_pattern_on_every_code_point() -> None:
-    is_word = re.compile(r"\w").match
-    expected = np.fromiter((is_word(chr(code)) is not None for code in range(0x110000)), dtype=np.bool_)
-    np.testing.assert_array_equal(word_characters(), expected)
+def words_of(text: str) -> list[str]:
+    return [text[start:end] for start, end in segment(text)]
+
+
+@settings(max_examples=300)
+@given(texts=st.lists(TEXTS | LONG, max_size=6))
+def test_the_kernel_finds_the_words_of_the_analyzer(texts: list[str]) -> None:
+    table = WordTable()
+    numbers = table.number(texts)
+    words = table.words()
+    assert len(set(words)) == len(words) == len(table)
+    for text, (start, end) in zip(texts, zip(numbers.indptr, numbers.indptr[1:], strict=False), strict=True):
+        assert [words[number] for number in numbers.words[start:end]] == words_of(text)
+
+
+@settings(max_examples=100)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=5))
+def test_both_counters_agree(texts: list[str]) -> None:
+    analyzer = Analyzer(languages=["en", "fr"], stop_words=["the"], identifiers=True)
+    terms = sorted({term for text in texts for term in analyzer.terms(text)})[::2]
+    by_python, by_numba = PythonTermCounter(terms, analyzer), NumbaTermCounter(terms, analyzer)
+    for part in (texts, texts[::-1]):  # the second time the words are known
+        for left, right in zip(by_python.count(part), by_numba.count(part), strict=True):
+            np.testing.assert_array_equal(left, right, strict=True)
 
 
 def test_a_word_is_never_taken_for_a_term_that_only_begins_or_ends_like_it() -> None:
-    scanner = NumbaTermCounter(["café", "cafés", "straße"], lowercase=True)
-    counted = scanner.count(["CAFÉ caf cafésx xcafé straß", "Cafés STRAßE straße café-café"])
+    counter = NumbaTermCounter(["café", "cafés", "strasse"], LITERAL)
+    counted = counter.count(["CAFÉ caf cafésx xcafé straß", "Cafés STRAßE straße café-café"])
     assert counted.indptr.tolist() == [0, 1, 4]
     assert counted.indices.tolist() == [0, 0, 1, 2]
     assert counted.counts.tolist() == [1, 2, 1, 2]
 
 
 def test_words_end_at_the_end_of_their_text() -> None:
-    counted = NumbaTermCounter(["ab", "abcd", "cd"], lowercase=True).count(["ab", "cd", "", "abcd", "a", "b"])
+    counted = NumbaTermCounter(["ab", "abcd", "cd"], LITERAL).count(["ab", "cd", "", "abcd", "a", "b"])
     assert counted.indptr.tolist() == [0, 1, 2, 2, 3, 3, 3]
     assert counted.indices.tolist() == [0, 2, 1]
 
 
-def test_a_crowded_table_still_finds_every_term() -> None:
-    terms = sorted(f"{number:x}term" for number in range(20_000))
-    counted = NumbaTermCounter(terms, lowercase=True).count([" ".join(reversed(terms))])
-    np.testing.assert_array_equal(counted.indices, np.arange(len(terms)))
-    assert set(counted.counts.tolist()) == {1}
+def test_a_growing_table_keeps_every_word() -> None:
+    table = WordTable()
+    texts = [" ".join(f"{number:x}term{part}" for number in range(3_000)) for part in range(10)]
+    first = table.number(texts)
+    assert len(table) == 30_000
+    np.testing.assert_array_equal(first.words, np.arange(30_000))
+    np.testing.assert_array_equal(table.number(texts).words, first.words)
+    table.number([" ".join(f"another{number:x}" for number in range(200_000))])
+    assert len(table) == 230_000 and table.words(229_999) == [f"another{199_999:x}"]
+
+
+def test_a_counter_forgets_words_when_there_are_too_many(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(tokenizer_numba, "MAX_WORDS", 100)
+    counter = NumbaTermCounter(["known"], LITERAL)
+    for part in range(5):
+        counted = counter.count([" ".join(f"w{part}x{number}" for number in range(90)), "known KNOWN"])
+        assert counted.counts.tolist() == [2]
+        assert sum(len(columns.table) for columns in counter._free) <= 100
 
 
 def test_kernels_compile_without_a_writable_cache_folder(tmp_path: Path) -> None:
@@ -49,8 +90,9 @@ def test_kernels_compile_without_a_writable_cache_folder(tmp_path: Path) -> None
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(tmp_path), "HOME": str(blocked), "XDG_CACHE_HOME": str(blocked)}
     program = (
-        "from snuh.features.tokenizer_numba import NumbaTermCounter, _count_terms as kernel;"
-        "counter = NumbaTermCounter(['ab'], lowercase=True);"
+        "from snuh.features.analyzer import Analyzer;"
+        "from snuh.features.tokenizer_numba import NumbaTermCounter, _number_words as kernel;"
+        "counter = NumbaTermCounter(['ab'], Analyzer());"
         "print(counter.count(['AB ab']).counts[0], type(kernel._cache).__name__)"
     )
     done = subprocess.run(

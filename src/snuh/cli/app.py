@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import snuh
-from snuh.cli import create, dedup, demo, encode, fit, manage, reproduce, search, serve, spark, tune
+from snuh.cli import analyze, create, dedup, demo, encode, fit, manage, reproduce, search, serve, spark, tune
 from snuh.cli.base_command import Command, CommandGroup
 
 HELP = """Semantic hashing: learn short binary codes for text documents, and search by them.
@@ -82,6 +82,7 @@ _register(COLLECTIONS, "info", manage.info, manage.INFO_EXAMPLES)
 _register(COLLECTIONS, "check", manage.check, manage.CHECK_EXAMPLES)
 _register(CODES, "fit", fit.fit, fit.EXAMPLES)
 _register(CODES, "tune", tune.tune, tune.EXAMPLES)
+_register(CODES, "analyze", analyze.analyze, analyze.EXAMPLES)
 _register(CODES, "encode", encode.encode, encode.EXAMPLES)
 _register(CODES, "evaluate", encode.evaluate, encode.EVALUATE_EXAMPLES)
 _register(CODES, "bits", fit.bits, fit.BITS_EXAMPLES)

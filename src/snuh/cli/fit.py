@@ -86,6 +86,7 @@ def summarize(model: Model, path: Path | str, *, seconds: float) -> dict[str, An
         "method": model.method,
         "bits": model.bits,
         "terms": terms,
+        "languages": None if model.features is None else list(model.features.analyzer.languages),
         **training,
         "parameters": model.parameters,
         "seconds": round(seconds, 3),
@@ -106,6 +107,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         ("model", summary["model"]),
         ("method", f"{summary['method']}, {summary['bits']} bits, seed {summary['seed']}"),
         ("documents", f"{summary['documents']:,} for training{terms}"),
+        *([] if summary["languages"] is None else [("languages", describe_languages(summary["languages"]))]),
         *([("graph", describe_graph(summary["graph"]))] if "graph" in summary else []),
         *([("epochs", epochs)] if summary["epochs"] else []),
         ("held-out score", f"{summary['score']:.4f} ({SCORE_HELP})"),
@@ -113,6 +115,11 @@ def print_summary(summary: dict[str, Any]) -> None:
         ("seconds", f"{summary['seconds']:.1f}"),
     ]
     print_facts(facts)
+
+
+def describe_languages(languages: Sequence[str]) -> str:
+    """List the languages of a model's analyzer."""
+    return ", ".join(languages) or 'none recognized (see "snuh analyze")'
 
 
 def describe_graph(graph: dict[str, Any]) -> str:

@@ -153,7 +153,7 @@ def _read(model: Model, documents: Iterable[Document], group_by: str | None) -> 
     lengths: list[int] = []
     groups: list[int] = []
     numbers: dict[str, int] = {}
-    words = WordRows(model.features)
+    words = WordRows()
     codes = [np.zeros((0, model.bits // 8), dtype=np.uint8)]
     for batch in document_batches(documents):
         ids += [document.id for document in batch]

@@ -75,7 +75,7 @@ def bit_meanings(model: Model, *, words: int = 10) -> list[BitMeaning]:
         best = best[score[best] > 0]
         alike = vectors[best] @ vectors[best].T >= _min_cosine(model.bits)
         groups = [best[group] for group in _group(score[best], alike)]
-        return _truncate([[features.terms[term] for term in group] for group in groups], words)
+        return _truncate([[features.words[term] for term in group] for group in groups], words)
 
     balance = _balance(model)
     return [

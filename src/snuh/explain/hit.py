@@ -11,7 +11,6 @@ activation (a cosine) the effect of a word depends on the other words, and there
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -36,10 +35,10 @@ BATCH_CHARACTERS = 500_000  # of hits that are explained at a time
 class Contributions:
     """The contributions of the words of a text to the bits of its code."""
 
-    words: tuple[str, ...]
-    """The known words of the text, in the order of the vocabulary."""
+    terms: tuple[str, ...]
+    """The known terms of the text, in the order of the vocabulary."""
     contributions: NDArray[np.float64]
-    """The contribution of each word to each margin, (words, bits)."""
+    """The contribution of each term to each margin, (terms, bits)."""
     constant: NDArray[np.float64]
     """The margins of a text without words, (bits,); infinite if no text can change the bit."""
     bits: NDArray[np.bool_]
@@ -103,31 +102,14 @@ def term_spans(
 ) -> dict[str, list[Span]]:
     """Return the spans of vocabulary terms in a text (or of some of them), in order of occurrence.
 
-    A term has as many spans as the features count. Offsets refer to the original text, before lower-casing.
+    A term has as many spans as the features count; those of paired characters overlap.
     """
-    settings = features.settings
-    pattern = re.compile(settings.token_pattern)
-    searched = text.lower() if settings.lowercase else text
-    origin = None if len(searched) == len(text) else _origins(text)
     wanted = set(features.terms if words is None else words)
     spans: dict[str, list[Span]] = {}
-    for match in pattern.finditer(searched):
-        word = match[pattern.groups]  # the group if the pattern has one, as in `findall`
-        if word not in wanted:
-            continue
-        start, end = match.span(pattern.groups)
-        if origin is not None:
-            start, end = origin[start], origin[end - 1] + 1
-        spans.setdefault(word, []).append((start, end))
+    for token in features.analyzer.tokens(text):
+        if token.term in wanted:
+            spans.setdefault(token.term, []).append((token.start, token.end))
     return spans
-
-
-def _origins(text: str) -> list[int]:
-    """Return for each character of the lower-cased text the index of its original.
-
-    A few capitals, such as İ, become two characters; none disappears.
-    """
-    return [index for index, character in enumerate(text) for _ in character.lower()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +177,12 @@ def explain_hits(model: Model, query: str, hits: Iterable[str]) -> Iterator[Expl
     Hits are read as a stream, so that few of them are in memory.
     """
     features, _ = readable_parts(model)
+    readable = dict(zip(features.terms, features.words, strict=True))
     query_parts = word_contributions(model, query)
-    query_spans = term_spans(query[:MAX_SPAN_CHARACTERS], features, query_parts.words)
+    query_spans = term_spans(query[:MAX_SPAN_CHARACTERS], features, query_parts.terms)
     for batch in text_batches(hits, limit=BATCH_CHARACTERS):
         for text, parts in zip(batch, _all_contributions(model, batch), strict=True):
-            spans = term_spans(text[:MAX_SPAN_CHARACTERS], features, parts.words)
+            spans = term_spans(text[:MAX_SPAN_CHARACTERS], features, parts.terms)
             agrees = query_parts.bits == parts.bits
             rows = zip(query_parts.bits, parts.bits, query_parts.margins, parts.margins, strict=True)
             yield Explanation(
@@ -208,18 +191,23 @@ def explain_hits(model: Model, query: str, hits: Iterable[str]) -> Iterator[Expl
                     BitPair(bit, bool(left), bool(right), float(left_margin), float(right_margin))
                     for bit, (left, right, left_margin, right_margin) in enumerate(rows)
                 ),
-                query_words=_word_contributions(query_parts, query_spans, agrees),
-                hit_words=_word_contributions(parts, spans, agrees),
+                query_words=_word_contributions(query_parts, query_spans, agrees, readable),
+                hit_words=_word_contributions(parts, spans, agrees, readable),
             )
 
 
 def _word_contributions(
-    parts: Contributions, spans: Mapping[str, Sequence[Span]], agrees: NDArray[np.bool_]
+    parts: Contributions,
+    spans: Mapping[str, Sequence[Span]],
+    agrees: NDArray[np.bool_],
+    readable: Mapping[str, str],
 ) -> tuple[WordContribution, ...]:
     signed = parts.contributions * np.where(parts.bits, 1.0, -1.0)  # (words, bits)
     agreeing, differing = signed[:, agrees].sum(axis=1), signed[:, ~agrees].sum(axis=1)
     words = [
-        WordContribution(word, float(agreeing[row]), float(differing[row]), tuple(spans.get(word, ())))
-        for row, word in enumerate(parts.words)
+        WordContribution(
+            readable.get(term, term), float(agreeing[row]), float(differing[row]), tuple(spans.get(term, ()))
+        )
+        for row, term in enumerate(parts.terms)
     ]
     return tuple(sorted(words, key=lambda word: (-word.agreeing, word.word)))

@@ -2,82 +2,46 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from re import _parser as regex_parser
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.errors import InputError, MissingExtraError
+from snuh.errors import InputError
+from snuh.features.analyzer import Analyzer, fold, is_ideograph
+from snuh.features.languages import check_languages, stop_words
+
+AUTO = "auto"
+MAX_SINGLE_LETTERS = 1_000  # of alphabets; far fewer occur in one corpus
 
 Frequency = int | float  # an int is a number of documents, a float a fraction of them
 
-DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
-
-MAX_DISTINCT_WORDS = 5_000_000  # about 1 GB of counters
-
-
-def word_splitter(pattern: str, *, lowercase: bool) -> Callable[[str], list[str]]:
-    """Return a function that splits a text into words, as `findall` of the pattern does."""
-    find = re.compile(pattern).findall
-
-    def by_pattern(text: str) -> list[str]:
-        return find(text.lower() if lowercase else text)
-
-    if pattern != DEFAULT_PATTERN:
-        return by_pattern
-
-    # ASCII with the default pattern: translating other characters to spaces is twice as fast.
-    characters = map(chr, range(128))
-    table = "".join(c if c.isalnum() or c == "_" else " " for c in characters)
-    table = table.lower() if lowercase else table
-
-    def by_table(text: str) -> list[str]:
-        if not text.isascii():
-            return by_pattern(text)
-        return [word for word in text.translate(table).split() if len(word) > 1]
-
-    return by_table
-
 
 class WordCounts:
-    """Term and document frequencies of the words of a corpus.
+    """Term and document frequencies of the terms of a corpus."""
 
-    When there are more than `limit` distinct words, those that occurred once are dropped (then those that
-    occurred twice, and so on, until half are left), so memory stays bounded. A dropped word that occurs again
-    starts at zero; its count is too low by the dropped part, which is far below the counts in a vocabulary.
-    """
-
-    def __init__(self, *, limit: int = MAX_DISTINCT_WORDS) -> None:
+    def __init__(self) -> None:
         self.documents = 0
         self.totals: Counter[str] = Counter()
         self.in_documents: Counter[str] = Counter()
-        self._limit = limit
+        self.words: dict[str, str] = {}
+        """The most frequent word of each term, where it is another one."""
 
-    def add(self, words: list[str]) -> None:
-        """Add the words of a document."""
+    def add(self, terms: list[str]) -> None:
+        """Add the terms of a document."""
         self.documents += 1
-        self.totals.update(words)
-        self.in_documents.update(set(words))
-        if len(self.totals) > self._limit:
-            self._drop_rarest()
-
-    def _drop_rarest(self) -> None:
-        rarest = 0
-        while len(self.totals) > self._limit // 2:
-            rarest = min(count for count in self.totals.values() if count > rarest)
-            for word in [word for word, count in self.totals.items() if count <= rarest]:
-                del self.totals[word], self.in_documents[word]
+        self.totals.update(terms)
+        self.in_documents.update(set(terms))
 
 
 class Vocabulary(NamedTuple):
-    """Terms in ascending order with their smooth inverse document frequencies."""
+    """Terms in ascending order, a word for each, and their smooth inverse document frequencies."""
 
     terms: list[str]
+    words: list[str]
     idf: NDArray[np.float64]
 
 
@@ -87,9 +51,12 @@ def choose_terms(
     min_df: Frequency,
     max_df: Frequency,
     max_terms: int,
-    stop_words: Collection[str],
 ) -> Vocabulary:
-    """Return the words within the limits; of too many, the most frequent, ties in alphabetical order."""
+    """Return the terms within the limits; of too many, the most frequent, ties in alphabetical order.
+
+    Single letters and digits are left out: they tell topics apart only where they are words of their own, as
+    Chinese characters are.
+    """
     if counts.documents == 0:
         raise InputError("expected at least 1 document to learn a vocabulary from, got 0")
     min_docs, max_docs = _documents(min_df, counts.documents), _documents(max_df, counts.documents)
@@ -105,7 +72,7 @@ def choose_terms(
             f"(max_df={max_df}) of {counts.documents} documents: "
             + ("give more documents, or raise max_df" if too_few else "lower min_df or raise max_df")
         )
-    words = [word for word in counts.totals if word not in stop_words]
+    words = [term for term in counts.totals if len(term) > 1 or is_ideograph(term)]
     terms = [word for word in words if min_docs <= counts.in_documents[word] <= max_docs]
     if not terms:
         raise InputError(_explain_empty(counts, words, min_docs, min_df=min_df, max_df=max_df))
@@ -113,7 +80,18 @@ def choose_terms(
         terms = sorted(terms, key=lambda term: (-counts.totals[term], term))[:max_terms]
     terms.sort()
     in_documents = np.array([counts.in_documents[term] for term in terms], dtype=np.float64)
-    return Vocabulary(terms, np.log((1.0 + counts.documents) / (1.0 + in_documents)) + 1.0)
+    words = [counts.words.get(term, term) for term in terms]
+    return Vocabulary(terms, words, np.log((1.0 + counts.documents) / (1.0 + in_documents)) + 1.0)
+
+
+def frequent_words(counts: Mapping[str, int], analyzer: Analyzer) -> dict[str, str]:
+    """Return the most frequent of the words that an analyzer turns into each term, for people to read."""
+    words: dict[str, str] = {}
+    for word in sorted(counts, key=lambda word: (-counts[word], word)):
+        terms = analyzer.expand(word)
+        if len(terms) == 1:
+            words.setdefault(terms[0], word)
+    return words
 
 
 def _documents(frequency: Frequency, documents: int) -> float:
@@ -126,10 +104,10 @@ def _explain_empty(
     documents = "1 document" if counts.documents == 1 else f"{counts.documents} documents"
     summary = f"no term is left: {documents} held {len(counts.totals)} distinct words"
     if not counts.totals:
-        return f"{summary}: check the texts and token_pattern"
+        return f"{summary} that are not stop words: check the texts, language and stop_words"
     too_rare = sum(counts.in_documents[word] < min_docs for word in words)
     removed = {
-        "stop_words": len(counts.totals) - len(words),
+        "being a single letter": len(counts.totals) - len(words),
         f"min_df={min_df}": too_rare,
         f"max_df={max_df}": len(words) - too_rare,
     }
@@ -146,10 +124,12 @@ class Settings:
     max_terms: int
     min_df: Frequency
     max_df: Frequency
-    stop_words: str | tuple[str, ...] | None
-    token_pattern: str
-    lowercase: bool
     sublinear_tf: bool
+    language: str | tuple[str, ...] | None
+    stop_words: str | tuple[str, ...] | None
+    stemming: bool
+    identifiers: bool
+    fold_numbers: bool
 
     def __post_init__(self) -> None:
         if type(self.max_terms) is not int or self.max_terms < 1:
@@ -158,25 +138,31 @@ class Settings:
         _check_frequency("max_df", self.max_df)
         if type(self.min_df) is type(self.max_df) and self.min_df > self.max_df:
             raise InputError(f"min_df must not be above max_df, got {self.min_df} and {self.max_df}")
-        _check_stop_words(self.stop_words)
-        _check_pattern(self.token_pattern)
-        for name in ("lowercase", "sublinear_tf"):
+        if self.language not in (AUTO, None):
+            check_languages((self.language,) if isinstance(self.language, str) else self.language or ())
+        if self.stop_words not in (AUTO, None) and not (
+            isinstance(self.stop_words, tuple) and all(isinstance(word, str) for word in self.stop_words)
+        ):
+            raise InputError(f'stop_words must be "auto", None or a list of words, got {self.stop_words!r}')
+        for name in ("sublinear_tf", "stemming", "identifiers", "fold_numbers"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise InputError(f"{name} must be True or False, got {value!r}")
 
-    def stop_list(self) -> Collection[str]:
-        """Return the stop words; the English ones are scikit-learn's, which is needed only for fitting."""
-        if self.stop_words != "english":
-            return frozenset(self.stop_words or ())
-        try:
-            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-        except ImportError as error:
-            raise MissingExtraError(
-                'the English stop words come with scikit-learn: pip install "snuh[train]"'
-            ) from error
-        words: frozenset[str] = ENGLISH_STOP_WORDS
-        return words
+    def analyzer(self, recognized: Sequence[str]) -> Analyzer:
+        """Return the analyzer of a corpus in which some languages were recognized."""
+        if self.language == AUTO:
+            languages = tuple(recognized)
+        else:
+            languages = (self.language,) if isinstance(self.language, str) else self.language or ()
+        words = stop_words(languages) if self.stop_words == AUTO else self.stop_words or ()
+        return Analyzer(
+            languages=languages,
+            stop_words=map(fold, words),
+            stemming=self.stemming,
+            identifiers=self.identifiers,
+            fold_numbers=self.fold_numbers,
+        )
 
 
 def _check_frequency(name: str, value: object) -> None:
@@ -188,50 +174,3 @@ def _check_frequency(name: str, value: object) -> None:
         f"{name} must be a number of documents (an integer of at least 1) or a fraction of them "
         f"(0.0 to 1.0), got {value!r}"
     )
-
-
-def _check_stop_words(value: object) -> None:
-    if value is None or value == "english":
-        return
-    if not isinstance(value, tuple) or not all(isinstance(word, str) for word in value):
-        raise InputError(f'stop_words must be "english", None or a list of words, got {value!r}')
-
-
-def _check_pattern(value: object) -> None:
-    if not isinstance(value, str):
-        raise InputError(f"token_pattern must be a regular expression (str), got {value!r}")
-    try:
-        groups = re.compile(value).groups
-    except re.error as error:
-        raise InputError(f"token_pattern {value!r} is not a valid regular expression: {error}") from error
-    if groups > 1:
-        raise InputError(f"token_pattern may have 1 capturing group, got {groups}: use (?:...) for others")
-    if _has_nested_repeat(regex_parser.parse(value)):
-        raise InputError(
-            f"token_pattern {value!r} repeats something that repeats or has alternatives, which can take "
-            "exponential time: use character classes, such as [\\w-]+"
-        )
-
-
-def _has_nested_repeat(pattern: Any, *, within: bool = False) -> bool:
-    """Tell whether a repeat contains another one, or alternatives. A model of others may have any pattern."""
-    for operator, argument in pattern:
-        name = str(operator)
-        if within and name in ("BRANCH", "MAX_REPEAT", "MIN_REPEAT", "GROUPREF"):
-            return True
-        parts: list[Any] = []
-        repeats = within
-        if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            low, high, part = argument
-            parts, repeats = [part], within or high > max(1, low)
-        elif name == "SUBPATTERN":
-            parts = [argument[-1]]
-        elif name == "BRANCH":
-            parts = list(argument[1])
-        elif name in ("ASSERT", "ASSERT_NOT"):
-            parts = [argument[1]]
-        elif name == "ATOMIC_GROUP":
-            parts = [argument]
-        if any(_has_nested_repeat(part, within=repeats) for part in parts):
-            return True
-    return False

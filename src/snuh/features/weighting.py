@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snuh.errors import InputError
+from snuh.features.analyzer import Analyzer
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -23,16 +24,16 @@ class TermCounts(NamedTuple):
 
 
 class PythonTermCounter:
-    """Counts the known terms of texts in pure Python: any token pattern, and no import of numba."""
+    """Counts the known terms of texts in pure Python, without the import of numba."""
 
-    def __init__(self, terms: Sequence[str], *, split: Callable[[str], list[str]]) -> None:
+    def __init__(self, terms: Sequence[str], analyzer: Analyzer) -> None:
         self._numbers = {term: number for number, term in enumerate(terms)}
-        self._split = split
+        self._terms = analyzer.terms
 
     def count(self, texts: Sequence[str]) -> TermCounts:
         """Count the terms of each text."""
         numbers = self._numbers
-        rows = [[numbers[word] for word in self._split(text) if word in numbers] for text in texts]
+        rows = [[numbers[word] for word in self._terms(text) if word in numbers] for text in texts]
         text_numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         terms = np.fromiter((number for row in rows for number in row), np.int64, count=len(text_numbers))
         keys, counts = np.unique(text_numbers * len(numbers) + terms, return_counts=True)

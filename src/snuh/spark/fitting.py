@@ -17,7 +17,7 @@ from snuh.errors import check_arguments
 from snuh.features import TfidfFeatures
 from snuh.graph import Neighbors, nearest_neighbors
 from snuh.graph.approximate import TARGET_RECALL
-from snuh.hasher import training_versions
+from snuh.hasher import check_known, training_versions
 from snuh.methods import DEFAULT, info, make
 from snuh.model import Model
 from snuh.progress import OnProgress, stage_callback
@@ -75,6 +75,7 @@ def fit(
     check_documents(frame)
     fit_features(frame, tfidf, report=stage_callback(on_progress, "words"))
     rows = gather_rows(frame, tfidf, report=stage_callback(on_progress, "rows"))
+    check_known(rows.X, tfidf)
 
     def train(data: TrainingData) -> TrainingResult:
         arrays = broadcast_arrays(spark, {"x": data.X, "directions": data.lsa.directions})
