@@ -242,7 +242,7 @@ def test_queries_are_searched_in_batches(
     shared_collection: Path, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run("search", shared_collection, "--queries", world, "-k", 2).stdout
-    monkeypatch.setattr("snuh.cli.render.MAX_QUERIES_PER_BATCH", 7)
+    monkeypatch.setattr("snuh.cli.search.MAX_QUERIES_PER_BATCH", 7)
     assert run("search", shared_collection, "--queries", world, "-k", 2).stdout == whole
     assert len(whole.splitlines()) == 300
 

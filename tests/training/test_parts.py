@@ -10,11 +10,10 @@ from torch import Tensor
 
 from snuh.encoder import Encoder, Layer
 from snuh.methods.rbsh import RBSH, ranking_loss
-from snuh.training.bits import distinct_rows, draw_bits, linear_schedule, linear_warmup, medians
-from snuh.training.gradient import Start
-from snuh.training.layers import WordDecoder, sparse_linear, word_sets
-from snuh.training.network import Network
-from snuh.training.weak_supervision import weak_neighbors
+from snuh.training.gradient import Start, linear_schedule, linear_warmup
+from snuh.training.layers import WordDecoder, draw_bits, sparse_linear, word_sets
+from snuh.training.network import Network, weak_neighbors
+from snuh.training.spectral import distinct_rows, medians
 from tests.training.differences import assert_gradient_is_right
 
 DOCS, TERMS, BITS = 60, 40, 8

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from snuh.cli.base_command import EXIT_INTERRUPTED, say
 from snuh.cli.options import (
     MAX_CHARACTERS,
     CollectionAddress,
@@ -20,6 +22,7 @@ from snuh.cli.options import (
     Source,
     TextField,
 )
+from snuh.errors import InputError, SnuhError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,13 +68,9 @@ def create(
     With --from alone, a model is trained on the documents as by "snuh fit"; then all documents are added,
     whatever their split. With --model, nothing is trained, and PyTorch is not needed.
     """
-    import time
-
-    from snuh.cli.ingest import added_to_json, check_max_characters
     from snuh.cli.output import LimitedSource, check_writable, open_texts, print_json
     from snuh.cli.training import make_hasher
     from snuh.collection import Added, Collection, ensure_absent
-    from snuh.errors import InputError
     from snuh.model import load
     from snuh.urls import is_remote
 
@@ -79,7 +78,7 @@ def create(
     ensure_absent(collection)
     if not is_remote(collection):
         check_writable(Path(collection))
-    check_max_characters(max_characters)
+    _check_max_characters(max_characters)
     documents = None
     if source is not None:
         texts = open_texts(source, text_field=text_field, id_field=id_field)
@@ -110,8 +109,6 @@ def create(
 
 
 def _reject_training_options(options: Mapping[str, object]) -> None:
-    from snuh.errors import InputError
-
     for option, value in options.items():
         if value not in (None, []):
             raise InputError(
@@ -121,13 +118,12 @@ def _reject_training_options(options: Mapping[str, object]) -> None:
 
 def _train(address: str, source: TextSource, hasher: TextHasher) -> dict[str, Any]:
     """Train a model, create the collection with it, and return a summary of the training."""
-    import time
     from tempfile import mkdtemp
 
     from snuh.cli.fit import summarize
     from snuh.cli.training import train
     from snuh.collection import Collection
-    from snuh.errors import CollectionError, SnuhError
+    from snuh.errors import CollectionError
     from snuh.urls import redact
 
     def create_collection() -> None:
@@ -146,11 +142,8 @@ def _train(address: str, source: TextSource, hasher: TextHasher) -> dict[str, An
 
 
 def _add_documents(collection: Collection, source: TextSource, max_characters: int) -> Added:
-    from snuh.cli.ingest import ingest
-    from snuh.errors import InputError, SnuhError
-
     try:
-        return ingest(collection, source, max_characters=max_characters)
+        return _ingest(collection, source, max_characters=max_characters)
     except SnuhError as error:
         raise InputError(
             f'{error}; the collection {collection.name} was created: fix this, then use "snuh add"'
@@ -186,18 +179,15 @@ def add(
     A replaced document keeps its position. Documents are written in batches; batches written before an error
     are kept. Documents without known words are stored, but searches do not find them.
     """
-    import time
-
-    from snuh.cli.ingest import added_facts, added_to_json, check_max_characters, ingest
     from snuh.cli.output import open_texts, print_facts, print_json
     from snuh.collection import Collection
     from snuh.urls import redact
 
     started = time.perf_counter()
-    check_max_characters(max_characters)
+    _check_max_characters(max_characters)
     with Collection(collection) as opened:
         documents = open_texts(source, text_field=text_field, id_field=id_field)
-        added = ingest(opened, documents, max_characters=max_characters)
+        added = _ingest(opened, documents, max_characters=max_characters)
         count = len(opened)
     seconds = time.perf_counter() - started
     if as_json:
@@ -206,3 +196,44 @@ def add(
     else:
         facts = [("collection", f"{redact(collection)}, now {count:,} documents"), *added_facts(added)]
         print_facts([*facts, ("seconds", f"{seconds:.1f}")])
+
+
+def _check_max_characters(max_characters: int) -> None:
+    """Raise InputError for a limit below one character."""
+    if max_characters < 1:
+        raise InputError(f"--max-characters must be at least 1, got {max_characters}")
+
+
+def _ingest(collection: Collection, source: TextSource, *, max_characters: int) -> Added:
+    """Add the documents of a source; on Ctrl-C exit 130 and keep the documents added so far."""
+    from snuh.cli.output import display, plural
+
+    try:
+        with display() as progress:
+            added = collection.add(source.documents(progress.stage("Adding")), max_characters=max_characters)
+    except KeyboardInterrupt:
+        documents = plural(len(collection), "document")
+        say(f"interrupted: documents added so far are kept, {collection.name} now has {documents}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if added.without_code:
+        total = plural(added.inserted + added.replaced, "document")
+        say(f"warning: {added.without_code:,} of {total} have no known word: searches do not find them")
+    return added
+
+
+def added_to_json(added: Added) -> dict[str, Any]:
+    """Return the counts as a JSON object."""
+    return {
+        "inserted": added.inserted,
+        "replaced": added.replaced,
+        "without_known_words": added.without_code,
+    }
+
+
+def added_facts(added: Added) -> list[tuple[str, str]]:
+    """Return the counts as names and values to print."""
+    return [
+        ("inserted", f"{added.inserted:,}"),
+        ("replaced", f"{added.replaced:,}"),
+        ("without known words", f"{added.without_code:,}"),
+    ]

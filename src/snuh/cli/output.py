@@ -153,7 +153,7 @@ class LimitedSource(TextSource):
 
     def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
         """Yield the documents up to the first that is too long."""
-        from snuh.collection.validation import checked_documents
+        from snuh.corpus.document import checked_documents
 
         yield from checked_documents(self._source.documents(progress), self._max_characters)
 

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from snuh.cli.base_command import EXIT_INTERRUPTED, say
+from snuh.errors import InputError, MissingExtraError, suggest
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from snuh.cli.training import Config
+    from snuh.experiments.corpora import Corpora
+    from snuh.experiments.run import ResultsFile, Row, Run
     from snuh.experiments.target import Choice
+    from snuh.progress import Progress
 
 EXAMPLES = (
     "snuh reproduce table1 --quick",
@@ -110,10 +116,9 @@ def reproduce(
         _check_corpora(choice.corpora if corpus else (), results)
     else:
         from snuh.cli.output import check_writable
-        from snuh.cli.runs import execute_pending
 
         check_writable(results)
-        execute_pending(chosen.runs(choice), results, retry=retry)
+        _execute_pending(chosen.runs(choice), results, retry=retry)
     typer.echo(chosen.markdown(choice, read_rows(results)))
 
 
@@ -168,8 +173,6 @@ def _values(given: Names) -> tuple[str, ...]:
 
 
 def _integers(given: Names, option: str) -> tuple[int, ...]:
-    from snuh.errors import InputError
-
     values = _values(given)
     for value in values:
         if not value.isdecimal():
@@ -178,13 +181,102 @@ def _integers(given: Names, option: str) -> tuple[int, ...]:
 
 
 def _check_corpora(corpora: Sequence[str], path: Path) -> None:
-    from snuh.errors import InputError, suggest
     from snuh.experiments.run import read_rows
 
     known = {row["corpus"] for row in read_rows(path)}
     for name in corpora:
         if name not in known:
             raise InputError(f'{path} has no run on the corpus "{name}"{suggest(name, known)}')
+
+
+# The missing runs, one after the other, with the estimated time left.
+
+
+def _execute_pending(runs: Sequence[Run], path: Path, *, retry: bool) -> None:
+    """Execute the runs that are missing in a results file, and add each to it when it finishes."""
+    from snuh.cli.output import plural
+    from snuh.experiments.corpora import Corpora
+    from snuh.experiments.environment import commit
+    from snuh.experiments.run import ResultsFile, pending_runs, read_rows
+    from snuh.experiments.runner import check_runs
+
+    check_runs(pending_runs(runs, read_rows(path) if path.exists() else [], retry=retry))
+    with ResultsFile(path, retry=retry) as results:
+        if results.was_truncated:
+            say(f"warning: the last line of {path} was incomplete and is removed: its run is repeated")
+        corpora, version = Corpora(), commit()
+        try:
+            _report(f"{plural(len(runs), 'run')} requested", results.pending(runs), results)
+            # Repeat until nothing is left: a run that another process had claimed becomes free if it stops.
+            while _execute_unclaimed(results.pending(runs), results, corpora, version):
+                pass
+        except KeyboardInterrupt:
+            say(f"interrupted: finished runs are in {path}, the same command resumes")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        if claimed := results.pending(runs):
+            say(
+                f"warning: {plural(len(claimed), 'run')} in progress in another process: not in the table yet"
+            )
+        _warn_of_failures(runs, results.rows())
+
+
+def _execute_unclaimed(
+    pending: Sequence[Run], results: ResultsFile, corpora: Corpora, version: str | None
+) -> int:
+    """Execute the runs that no other process has claimed; return their number."""
+    executed = 0
+    for number, run in enumerate(pending, start=1):
+        with results.claim(run) as is_claimed:
+            if is_claimed:
+                row = _execute(run, results, corpora, version)
+                results.append(row)
+                _report(_outcome(run, row), results.pending(pending[number:]), results)
+                executed += 1
+    return executed
+
+
+def _execute(run: Run, results: ResultsFile, corpora: Corpora, version: str | None) -> Row:
+    from snuh.cli.output import display
+    from snuh.experiments.runner import execute_run
+
+    with display() as shown:
+        corpus = corpora.get(run.corpus, run.features, progress=shown.stage(f"Reading {run.corpus}"))
+        results.check_documents(run.corpus, corpus.sha256)
+        label = str(run)
+        shown.show(label, 0.0)
+
+        def report(progress: Progress) -> None:
+            shown.show(label, progress.done if progress.stage == "training" else 0.0)
+
+        return execute_run(run, corpus, commit=version, on_progress=report)
+
+
+def _outcome(run: Run, row: Row) -> str:
+    from snuh.cli.output import duration
+
+    if row["error"] is not None:
+        return f"{run}: failed: {row['error']}"
+    return f"{run}: precision@100 {row['precision']['100']:.4f} in {duration(row['seconds'])}"
+
+
+def _report(event: str, left: Sequence[Run], results: ResultsFile) -> None:
+    """Print what happened and what is left to do."""
+    from snuh.cli.output import duration
+    from snuh.experiments.run import eta_seconds
+
+    seconds = eta_seconds(left, results.rows())
+    time = "" if seconds is None or not left else f", about {duration(seconds)}"
+    typer.echo(f"{event}; {len(left)} to do{time}", err=True)
+
+
+def _warn_of_failures(runs: Sequence[Run], rows: Sequence[Row]) -> None:
+    from snuh.cli.output import plural
+    from snuh.experiments.run import latest_rows
+
+    latest = latest_rows(rows)
+    failed = [run for run in runs if run.key in latest and latest[run.key]["error"] is not None]
+    if failed:
+        say(f"warning: {plural(len(failed), 'run')} failed, such as {failed[0]}; --retry repeats them")
 
 
 # `snuh report`: finished runs as one page, with a summary beside it.
@@ -210,7 +302,6 @@ def report(
     """
     _check_extra()
     from snuh.cli.output import check_no_source, check_writable, print_facts
-    from snuh.errors import InputError
     from snuh.experiments.report.report import build_report, render_html, render_markdown
     from snuh.experiments.run import read_rows
     from snuh.io import atomic_write
@@ -231,8 +322,6 @@ def report(
 
 
 def _check_extra() -> None:
-    from snuh.errors import MissingExtraError
-
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError as error:

@@ -136,7 +136,7 @@ def encode(
     """
     import time
 
-    from snuh.cli.ingest import added_facts, added_to_json
+    from snuh.cli.create import added_facts, added_to_json
     from snuh.cli.output import check_writable, display, print_facts, print_json
     from snuh.errors import InputError
     from snuh.spark import add_to_collection, open_session, read_documents, write_codes

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from snuh.cli.base_command import EXIT_INTERRUPTED, say
 from snuh.cli.options import Bits, IdField, Json, Source, TextField
+from snuh.errors import InputError, MissingExtraError, SnuhError
 from snuh.methods import DEFAULT
 
 if TYPE_CHECKING:
-    from snuh.tuning.study import FinishedTrial, Study
+    from collections.abc import Mapping
+
+    from snuh.cli.training import CtrlC
+    from snuh.progress import Progress
+    from snuh.tuning.objective import Objective
+    from snuh.tuning.study import FinishedTrial, Study, Trial
 
 SCORES = {
     "label-free": "held-out score, see docs/tuning.md",
@@ -70,7 +78,6 @@ def tune(
     _check_extra()
     from snuh.cli.output import check_writable, display, open_documents
     from snuh.cli.training import check_config_path, check_features, make_hasher
-    from snuh.cli.trials import run_trials
     from snuh.experiments.run import check_select
     from snuh.tuning.objective import Objective, read_tuning_data
     from snuh.tuning.search_space import build_search_space, check_tunable
@@ -98,7 +105,7 @@ def tune(
         "values": space.values,
     }
     with Study(file, fingerprint, space, seed=seed) as opened:
-        was_interrupted = run_trials(objective, opened, trials=trials, minutes=minutes)
+        was_interrupted = _run_trials(objective, opened, trials=trials, minutes=minutes)
         best = _best_trial(opened, was_interrupted)
         summary = {
             "settings": str(out),
@@ -113,8 +120,6 @@ def tune(
 
 
 def _check_extra() -> None:
-    from snuh.errors import MissingExtraError
-
     try:
         import optuna  # noqa: F401
     except ModuleNotFoundError as error:
@@ -123,11 +128,91 @@ def _check_extra() -> None:
         raise MissingExtraError('tuning needs Optuna: pip install "snuh[tune]"') from None
 
 
+def _run_trials(objective: Objective, study: Study, *, trials: int, minutes: float | None) -> bool:
+    """Run trials until the study has n, or no new one may start; return whether Ctrl-C ended it."""
+    from snuh.cli.training import holding_ctrl_c
+
+    end = None if minutes is None else time.monotonic() + 60 * minutes
+    with holding_ctrl_c() as ctrl_c:
+        ctrl_c.has_epoch = True  # Ctrl-C must not interrupt the writing of a line
+        while len(study.trials()) < trials and (end is None or time.monotonic() < end):
+            trial = study.ask()
+            if trial is None:
+                return False
+            try:
+                _run_trial(objective, study, trial, trials=trials, ctrl_c=ctrl_c)
+            except KeyboardInterrupt:
+                trial.discard()
+                return True
+            _report_latest(study, trials)
+            if ctrl_c.requested:
+                return True
+    return False
+
+
+def _run_trial(objective: Objective, study: Study, trial: Trial, *, trials: int, ctrl_c: CtrlC) -> None:
+    from snuh.cli.output import display
+    from snuh.tuning.study import TrialPruned
+
+    best = study.best_trial()
+    so_far = "" if best is None else f", best {best.score:.4f}"
+    label = f"Trial {len(study.trials()) + 1} of {trials}{so_far}"
+    started = time.perf_counter()
+    with display() as shown:
+        shown.show(label, 0.0)
+
+        def report(progress: Progress) -> None:
+            # Never 100 %: the line that follows tells how the trial ended.
+            shown.show(label, min(progress.done, 0.999) if progress.stage == "training" else 0.0)
+            if progress.epoch is not None:
+                trial.report(progress.done, progress.epoch.score)
+
+        try:
+            score = objective(trial.parameters, on_progress=ctrl_c.watch(report))
+        except TrialPruned:
+            trial.finish("pruned", seconds=time.perf_counter() - started)
+        except SnuhError as error:
+            reason = " ".join(str(error).split())
+            trial.finish("failed", seconds=time.perf_counter() - started, error=reason)
+        else:
+            trial.finish("complete", seconds=time.perf_counter() - started, score=score)
+
+
+def _report_latest(study: Study, trials: int) -> None:
+    """Print the outcome of the latest trial and what is left to do."""
+    from snuh.cli.output import duration
+
+    done, best = study.trials(), study.best_trial()
+    to_do = max(0, trials - len(done))
+    left = f", about {duration(to_do * sum(trial.seconds for trial in done) / len(done))}" if to_do else ""
+    so_far = "" if best is None else f"; best {best.score:.4f}"
+    number = f"trial {len(done)}"
+    typer.echo(
+        f"{number}: {_outcome(done[-1], study.default_trial())}{so_far}; {to_do} to do{left}", err=True
+    )
+
+
+def _outcome(trial: FinishedTrial, default_trial: FinishedTrial | None) -> str:
+    from snuh.cli.output import duration
+
+    if trial.state == "failed":
+        result = f"failed: {trial.error}"
+    elif trial.state == "pruned":
+        result = "pruned"
+    else:
+        result = f"score {trial.score:.4f}"
+    is_default = default_trial is not None and trial.number == default_trial.number
+    parameters = "the defaults" if is_default else _assignments(trial.parameters)
+    return f"{result} in {duration(trial.seconds)} with {parameters}"
+
+
+def _assignments(parameters: Mapping[str, Any]) -> str:
+    """Format parameters as for --set."""
+    return " ".join(f"{name}={value}" for name, value in parameters.items())
+
+
 def _best_trial(study: Study, was_interrupted: bool) -> FinishedTrial:
     """Return the best trial; if there is none, say why and exit."""
-    from snuh.cli.base_command import EXIT_INTERRUPTED, say
-    from snuh.errors import InputError
-
     best = study.best_trial()
     if was_interrupted:
         outcome = "no trial has finished" if best is None else "the best settings so far are written"
@@ -175,7 +260,6 @@ def _write(path: Path, summary: dict[str, Any]) -> None:
 
 def _print(summary: dict[str, Any], source: str, *, as_json: bool) -> None:
     from snuh.cli.output import duration, print_facts, print_json, print_steps
-    from snuh.cli.trials import assignments
 
     if as_json:
         print_json(summary)
@@ -188,7 +272,7 @@ def _print(summary: dict[str, Any], source: str, *, as_json: bool) -> None:
         ("trials", f"{counts}, {duration(summary['seconds'])}"),
         ("score", f"{summary['score']:.4f} ({SCORES[summary['select']]})"),
         ("defaults", _gain(summary)),
-        ("best", assignments(summary["parameters"])),
+        ("best", _assignments(summary["parameters"])),
     ]
     print_facts(facts)
     print_steps([f"snuh fit {source} --config {summary['settings']} --out model"])

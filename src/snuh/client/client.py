@@ -19,9 +19,8 @@ from snuh.collection import Added, redact
 from snuh.collection.collection import MAX_CHARACTERS
 from snuh.collection.query import SearchOptions
 from snuh.collection.results import IndexInfo, Info, Sample
-from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
-from snuh.corpus.document import excerpt
+from snuh.corpus.document import checked_documents, excerpt
 from snuh.dedup import Keep, Measure
 from snuh.errors import CollectionError, InputError, UnknownDocumentError
 from snuh.explain import BitMeaning, Explanation

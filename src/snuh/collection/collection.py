@@ -15,8 +15,8 @@ from snuh.collection.backend import NewDocument, State, module_of, retry_once
 from snuh.collection.model_files import check_takes_texts
 from snuh.collection.query import QueryEngine, SearchOptions, check_filter, check_texts, resolve_options
 from snuh.collection.results import Added, IndexInfo, Info, Sample
-from snuh.collection.validation import checked_documents
 from snuh.corpus import Document
+from snuh.corpus.document import checked_documents
 from snuh.encoding import document_batches, encode_documents
 from snuh.errors import (
     CollectionError,

@@ -1,11 +1,11 @@
-"""Documents, the interface of their sources, and the conversion of records to documents."""
+"""Documents, the interface of their sources, the conversion of records to documents, and validation."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from snuh.errors import InputError, suggest
@@ -236,3 +236,57 @@ def _split_of(value: object) -> str | None:
     if split is None:
         raise RecordError(f"split must be train, val or test, got {quote(value)}")
     return split
+
+
+# Documents given to `Collection.add`.
+
+
+def checked_documents(
+    documents: Iterable[Document | Mapping[str, Any]], max_characters: int
+) -> Iterator[Document]:
+    """Yield documents; InputError at the first invalid one."""
+    for number, item in enumerate(documents, start=1):
+        if isinstance(item, Document):
+            document = _check_types(item, number)
+        elif isinstance(item, Mapping):
+            if item.get("id") is None:
+                raise InputError(f'document {number} has no "id": give each document a stable one')
+            try:
+                document = to_document(dict(item), number, FieldNames())
+            except RecordError as error:
+                raise InputError(f"document {number}: {error}") from error
+        else:
+            raise InputError(
+                f"document {number} must be a Document or a mapping with id and text, "
+                f"got {type(item).__name__}"
+            )
+        if len(document.text) > max_characters:
+            raise InputError(
+                f"the document {quote(document.id)} has {len(document.text):,} characters, the limit is "
+                f"{max_characters:,}: split it, or raise the limit"
+            )
+        yield document
+
+
+def _check_types(document: Document, number: int) -> Document:
+    """Return the document; InputError if a field has another type than declared."""
+    expected = None
+    if not isinstance(document.id, str) or not document.id:
+        expected = f"an id that is a non-empty string, got {document.id!r}"
+    elif not isinstance(document.text, str):
+        expected = f"a text that is a string, got {type(document.text).__name__}"
+    elif not isinstance(document.labels, tuple | list) or not all(
+        isinstance(x, str) for x in document.labels
+    ):
+        expected = f"labels that are a tuple of strings, got {document.labels!r}"
+    elif document.split not in (None, *SPLITS):
+        expected = f"a split of {', '.join(SPLITS)} or None, got {document.split!r}"
+    elif not isinstance(document.metadata, Mapping):
+        expected = f"metadata that is a mapping, got {type(document.metadata).__name__}"
+    if expected is not None:
+        raise InputError(f"document {number}, {document.id!r}: expected {expected}")
+    try:
+        metadata = check_metadata(document.metadata, nan=False)
+    except RecordError as error:
+        raise InputError(f"document {number}, {document.id!r}: {error}") from error
+    return document if metadata == document.metadata else replace(document, metadata=metadata)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from snuh.corpus.datasets import VARIABLE, find_corpus
 from snuh.corpus.document import FieldNames, TextSource
 from snuh.corpus.matrix import MatrixSource, read_matrix
 from snuh.corpus.parquet import read_parquet
@@ -20,6 +19,7 @@ from snuh.corpus.text_files import (
     read_tsv,
 )
 from snuh.errors import InputError, suggest
+from snuh.text import shorten
 
 FORMATS = {
     ".jsonl": Format(read_jsonl),
@@ -34,6 +34,19 @@ FORMATS = {
 }
 MATRIX_SUFFIX = ".mat"
 SUFFIXES = (*FORMATS, MATRIX_SUFFIX)
+
+VARIABLE = "SNUH_DATA"
+
+# Sources of the datasets of the experiments, for the message about a missing one.
+ORIGINS = {
+    "ng20": "20 Newsgroups, from scikit-learn's fetch_20newsgroups or qwone.com/~jason/20Newsgroups",
+    "reuters": "Reuters-21578, from archive.ics.uci.edu/dataset/137",
+    "tmc": "the reports of the SIAM 2007 text mining competition, from NASA's DASHlink",
+    "tmc500": "500 terms of the SIAM 2007 text mining competition's reports, from NASA's DASHlink",
+    "agnews": "AG News, from huggingface.co/datasets/fancyzhx/ag_news",
+    "arxiv100k": "titles and abstracts of arXiv, from kaggle.com/datasets/Cornell-University/arxiv",
+}
+MATRIX_ORIGIN = "rows as in the paper's files, from github.com/unsuthee/VariationalDeepSemanticHashing"
 
 
 def open_source(
@@ -90,3 +103,52 @@ def _locate(spec: str) -> Path:
         near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputError(f"{spec}: no such file or folder{suggest(path.name, near)}")
     return find_corpus(spec, SUFFIXES)
+
+
+# Datasets by name: files in the folder that the environment variable SNUH_DATA points to.
+
+
+def find_corpus(name: str, suffixes: tuple[str, ...]) -> Path:
+    """Return the file of the dataset `name`, such as ng20 or ng20.tfidf, with or without its suffix.
+
+    If several files match, the first of the suffixes wins.
+    """
+    value = os.environ.get(VARIABLE)
+    if not value:
+        raise InputError(
+            f'there is no file or folder "{shorten(name)}"; to use a corpus by its name, set {VARIABLE} '
+            f"to the folder that holds it{_origin(name)}"
+        )
+    folder = Path(value)
+    if not folder.is_dir():
+        raise InputError(f"{VARIABLE} must be an existing folder, got {folder}")
+    candidates = [name] if name.endswith(suffixes) else []
+    candidates += [name + suffix for suffix in suffixes]
+    for candidate in candidates:
+        if os.path.isfile(folder / candidate):
+            return folder / candidate
+    known = _corpora(folder, suffixes)
+    listed = ", ".join(known) or "no readable files"
+    raise InputError(
+        f'there is no file, folder or corpus "{shorten(name)}"{suggest(name, known)}; {VARIABLE} holds: '
+        f"{listed}{_origin(name)}"
+    )
+
+
+def _origin(name: str) -> str:
+    """Return a hint on how to get a known dataset."""
+    corpus = name.removesuffix(".tfidf")
+    if corpus not in ORIGINS:
+        return ""
+    if corpus != name:
+        return f"; {name}.mat has {MATRIX_ORIGIN}"
+    return (
+        f"; {name} is {ORIGINS[name]}, saved as {name}.jsonl.gz with id, text, labels and split on each line"
+    )
+
+
+def _corpora(folder: Path, suffixes: tuple[str, ...]) -> list[str]:
+    files = [path.name for path in folder.iterdir() if path.is_file()]
+    return sorted(
+        {file.removesuffix(suffix) for file in files for suffix in suffixes if file.endswith(suffix)}
+    )

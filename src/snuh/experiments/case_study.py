@@ -16,8 +16,7 @@ from snuh.codes import hamming_blocks
 from snuh.encoder import Encoder
 from snuh.experiments.corpora import Corpus, open_texts
 from snuh.experiments.run import Row, Run
-from snuh.experiments.tables import DescribedTables, Table
-from snuh.experiments.target import Aggregate, Choice, Target, Variant
+from snuh.experiments.target import Aggregate, Choice, DescribedTables, Table, Target, Variant
 
 DISTANCES = (1, 10, 20, 50, 70, 90)  # as in the paper, for 128 bits
 TITLE_WIDTH = 90

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -10,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from snuh.corpus import SPLITS, Document, MatrixSource, MatrixSplit, TextSource, open_source
-from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
-from snuh.corpus.datasets import find_corpus
-from snuh.corpus.source import MATRIX_SUFFIX, SUFFIXES
+from snuh.corpus.source import MATRIX_SUFFIX, SUFFIXES, find_corpus
 from snuh.errors import InputError, check_arguments
 from snuh.experiments.scores import CandidateScores
 from snuh.features import TfidfFeatures
@@ -115,3 +114,35 @@ def open_texts(name: str) -> TextSource:
     if isinstance(source, MatrixSource):
         raise InputError(f"{name} holds feature rows and no texts: choose a corpus of texts")
     return source
+
+
+# Checksums of documents and feature rows, which depend on their content and order.
+
+
+class DocumentsChecksum:
+    """The SHA-256 of the ids, texts, labels and splits of a stream of documents."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, doc: Document) -> None:
+        """Add a document."""
+        self._digest.update(dump_json([doc.id, doc.text, doc.labels, doc.split]).encode() + b"\n")
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of the documents added so far."""
+        return self._digest.hexdigest()
+
+
+def sha256_of_rows(splits: Mapping[str, MatrixSplit]) -> str:
+    """Return the SHA-256 of ids, labels and feature rows of all splits."""
+    digest = hashlib.sha256()
+    for split in SPLITS:
+        if split not in splits:
+            continue
+        part = splits[split]
+        digest.update(dump_json([split, part.ids, part.labels, part.X.shape]).encode() + b"\n")
+        for array, dtype in ((part.X.indptr, "<i8"), (part.X.indices, "<i8"), (part.X.data, "<f4")):
+            digest.update(array.astype(dtype).tobytes())
+    return digest.hexdigest()

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from snuh.experiments.run import Row
-from snuh.experiments.tables import DescribedTables, Table
-from snuh.experiments.target import PAPER_CORPORA, Aggregate, Choice, Target, Variant
+from snuh.experiments.target import PAPER_CORPORA, Aggregate, Choice, DescribedTables, Table, Target, Variant
 
 EPOCHS = 3
 DEFAULT = Choice(

@@ -11,8 +11,15 @@ import numpy as np
 from snuh.encoder import Encoder
 from snuh.experiments.corpora import Corpus
 from snuh.experiments.run import Row, Run
-from snuh.experiments.tables import DescribedTables, Table, format_fraction
-from snuh.experiments.target import Aggregate, Choice, Target, Variant
+from snuh.experiments.target import (
+    Aggregate,
+    Choice,
+    DescribedTables,
+    Table,
+    Target,
+    Variant,
+    format_fraction,
+)
 from snuh.training.validation_score import top_k_probability
 
 DEFAULT = Choice(corpora=("ng20",), methods=("snuh", "ammi"), bits=(64,), seeds=(0,))

@@ -8,16 +8,19 @@ from itertools import product
 
 from snuh.errors import InputError
 from snuh.experiments.run import Row
-from snuh.experiments.tables import DescribedTables, Table, bold, format_fraction
 from snuh.experiments.target import (
     PAPER_BITS,
     PAPER_CORPORA,
     PAPER_SEEDS,
     Aggregate,
     Choice,
+    DescribedTables,
+    Table,
     Target,
     Variant,
+    bold,
     describe,
+    format_fraction,
 )
 from snuh.methods import METHODS
 

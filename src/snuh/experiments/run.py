@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
-from snuh.errors import NEEDS_POSIX, InputError, suggest
+from snuh.errors import NEEDS_POSIX, InputError, SnuhError, suggest
 from snuh.io import dump_json, reporting_as_input_error
 
 try:
@@ -56,6 +56,18 @@ class Run:
     def key(self) -> str:
         """The key that identifies this run."""
         return run_key(asdict(self))
+
+
+class FailedFitError(SnuhError):
+    """A fit without usable codes."""
+
+
+def check_completed(stopped: str) -> None:
+    """Raise if training did not end normally: it was interrupted by Ctrl-C, or diverged."""
+    if stopped == "interrupted":
+        raise KeyboardInterrupt
+    if stopped == "diverged":
+        raise FailedFitError("the loss did not stay finite")
 
 
 def run_key(row: Mapping[str, Any]) -> str:

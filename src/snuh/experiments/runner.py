@@ -16,12 +16,11 @@ from snuh.experiments.case_study import examples
 from snuh.experiments.corpora import Corpus, locate, open_texts
 from snuh.experiments.environment import machine_info, peak_megabytes, reset_peak_memory, versions
 from snuh.experiments.maps import map_points
-from snuh.experiments.run import Artifact, Row, Run
+from snuh.experiments.run import Artifact, Row, Run, check_completed
 from snuh.experiments.scores import LabelScore
 from snuh.methods import make
 from snuh.metrics import evaluate_codes
 from snuh.progress import OnProgress, Progress
-from snuh.training.result import check_completed
 
 FORMAT = 1
 OUTCOME_FIELDS = (  # null in the row of a failed run

@@ -12,8 +12,17 @@ from typing import Any
 
 from snuh.experiments.run import Row
 from snuh.experiments.scores import CANDIDATES
-from snuh.experiments.tables import DescribedTables, Table, bold, format_fraction
-from snuh.experiments.target import PAPER_CORPORA, Aggregate, Choice, Target, Variant
+from snuh.experiments.target import (
+    PAPER_CORPORA,
+    Aggregate,
+    Choice,
+    DescribedTables,
+    Table,
+    Target,
+    Variant,
+    bold,
+    format_fraction,
+)
 from snuh.methods import METHODS
 
 # Settings that differ from the defaults, most of them worse; some are also runs of table2 and the sweeps.

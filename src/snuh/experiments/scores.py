@@ -35,13 +35,13 @@ from snuh.features import check_matrix, unit_rows
 from snuh.graph import DensePart, nearest_neighbors
 from snuh.metrics import code_health, precision_at_k
 from snuh.training.defaults import DEFAULTS_BY_SIZE
-from snuh.training.result import Score
 from snuh.training.spectral import fit_lsa
 from snuh.training.validation_score import (
     MAX_DATABASE,
     MAX_QUERIES,
     HeldOutScore,
     RetrievalScore,
+    Score,
     cutoff_for,
     sample_rows,
     similarity,

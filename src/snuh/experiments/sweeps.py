@@ -8,12 +8,13 @@ from typing import Any
 
 from snuh.errors import InputError
 from snuh.experiments.run import Row
-from snuh.experiments.tables import DescribedTables, Table
 from snuh.experiments.target import (
     PAPER_CORPORA,
     PAPER_SEEDS,
     Aggregate,
     Choice,
+    DescribedTables,
+    Table,
     Target,
     Variant,
     describe,

@@ -26,11 +26,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Activation
-from snuh.training.bits import draw_bits
 from snuh.training.estimator import Range
 from snuh.training.gradient import Start
 from snuh.training.kl import Mixture, bit_divergence, mixture_divergence
-from snuh.training.layers import word_sets
+from snuh.training.layers import draw_bits, word_sets
 from snuh.training.network import Documents, NetworkHasher, NetworkObjective
 
 

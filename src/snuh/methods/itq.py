@@ -22,8 +22,7 @@ import numpy as np
 
 from snuh.encoder import Encoder, Layer
 from snuh.progress import OnProgress
-from snuh.training.estimator import HashingEstimator, Range, TrainingData
-from snuh.training.result import TrainingResult
+from snuh.training.estimator import HashingEstimator, Range, TrainingData, TrainingResult
 from snuh.training.spectral import fit_principal, rotate_to_bits
 
 

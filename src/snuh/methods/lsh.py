@@ -20,8 +20,7 @@ import numpy as np
 
 from snuh.encoder import Encoder, Layer
 from snuh.progress import OnProgress
-from snuh.training.estimator import HashingEstimator, TrainingData
-from snuh.training.result import TrainingResult
+from snuh.training.estimator import HashingEstimator, TrainingData, TrainingResult
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

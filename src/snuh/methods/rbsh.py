@@ -31,13 +31,11 @@ import torch
 from torch import Tensor
 
 from snuh.encoder import Activation
-from snuh.training.bits import draw_bits, linear_schedule, linear_warmup
 from snuh.training.estimator import Range, check_neighbors
-from snuh.training.gradient import Start
+from snuh.training.gradient import Start, linear_schedule, linear_warmup
 from snuh.training.kl import fair_bit_divergence
-from snuh.training.layers import word_sets
-from snuh.training.network import Documents, NetworkHasher, NetworkObjective
-from snuh.training.weak_supervision import weak_neighbors
+from snuh.training.layers import draw_bits, word_sets
+from snuh.training.network import Documents, NetworkHasher, NetworkObjective, weak_neighbors
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -28,8 +28,7 @@ import numpy.typing as npt
 
 from snuh.encoder import Encoder, Layer
 from snuh.progress import OnProgress
-from snuh.training.estimator import HashingEstimator, Range, TrainingData
-from snuh.training.result import TrainingResult
+from snuh.training.estimator import HashingEstimator, Range, TrainingData, TrainingResult
 from snuh.training.spectral import Reals, fit_principal
 
 MIN_SIDE = 1e-6  # relative to the widest side; smaller ones are rounding errors

@@ -27,8 +27,7 @@ from sklearn.linear_model import Ridge
 from snuh.encoder import Encoder, Layer
 from snuh.graph import find_unique_rows
 from snuh.progress import OnProgress, stage_callback
-from snuh.training.estimator import HashingEstimator, Range, TrainingData, check_neighbors
-from snuh.training.result import TrainingResult
+from snuh.training.estimator import HashingEstimator, Range, TrainingData, TrainingResult, check_neighbors
 from snuh.training.spectral import spectral_bits
 
 

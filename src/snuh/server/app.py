@@ -19,8 +19,7 @@ from snuh.errors import SnuhError
 from snuh.server.errors import ApiError, from_library_error, from_validation_error
 from snuh.server.job_runner import exit_with_parent
 from snuh.server.jobs import Jobs
-from snuh.server.metrics import Metrics
-from snuh.server.middleware import App, SearchFastPath, SecurityMiddleware
+from snuh.server.middleware import App, Metrics, SearchFastPath, SecurityMiddleware
 from snuh.server.routes import collections, documents, insight, search
 from snuh.server.service import CollectionService
 from snuh.server.settings import Settings

@@ -21,7 +21,7 @@ from snuh.explain import Explanation, WordContribution, explain, explain_hits, m
 from snuh.model import Model
 from snuh.search import Hit, unknown_words
 from snuh.server.errors import ApiError, check_response_size, json_bytes, unavailable
-from snuh.server.metrics import Metrics
+from snuh.server.middleware import Metrics
 from snuh.server.schemas import SearchRequest, SimilarRequest
 from snuh.server.settings import Limits
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from snuh.corpus.datasets import VARIABLE, find_corpus
 from snuh.corpus.document import SPLIT_NAMES
+from snuh.corpus.source import VARIABLE, find_corpus
 from snuh.errors import InputError, suggest
 from snuh.spark.jobs import Report, track_jobs
 from snuh.text import quote

@@ -30,8 +30,7 @@ from snuh.spark.training import check_workers, train_on_workers
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from snuh.training.estimator import TrainingData
-    from snuh.training.result import TrainingResult
+    from snuh.training.estimator import TrainingData, TrainingResult
 
 logger = logging.getLogger(__name__)
 

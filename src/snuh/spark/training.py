@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from snuh.training.distributed import ProcessGroup
-    from snuh.training.estimator import TrainingData
+    from snuh.training.estimator import TrainingData, TrainingResult
     from snuh.training.gradient import GradientHasher
-    from snuh.training.result import TrainingResult
     from snuh.training.tree_objective import Edges
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from snuh.encoder import Encoder
-from snuh.training.result import Score
+from snuh.training.validation_score import Score
 
 if TYPE_CHECKING:
     from torch import Tensor

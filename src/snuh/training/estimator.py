@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,28 @@ from snuh.encoder import Encoder
 from snuh.errors import InputError, suggest
 from snuh.features.weighting import check_matrix, unit_rows
 from snuh.metrics import code_health
-from snuh.progress import OnProgress, stage_callback
+from snuh.progress import EpochReport, OnProgress, stage_callback
 from snuh.training.distributed import Shard
-from snuh.training.result import Score, TrainingResult
 from snuh.training.spectral import LSA, fit_lsa
-from snuh.training.validation_score import HeldOutScore
+from snuh.training.validation_score import HeldOutScore, Score
+
+# The result of training, for all methods.
+
+Stopped = Literal["patience", "epochs", "interrupted", "diverged", "solved"]
+"""Why training ended; "solved": the method has no epochs."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The best encoder by held-out score, and the history of training."""
+
+    encoder: Encoder
+    score: Score
+    stopped: Stopped
+    decoder: npt.NDArray[np.float32] | None = None
+    best_epoch: int = 0  # counted from 1
+    history: list[EpochReport] = field(default_factory=list)
+
 
 # Ranges of numeric parameters, checked with the same messages for all methods.
 

@@ -20,8 +20,8 @@ from snuh.errors import InputError, SnuhError
 from snuh.progress import EpochReport, OnProgress, Progress
 from snuh.training.defaults import DEFAULTS_BY_SIZE
 from snuh.training.distributed import ProcessGroup
-from snuh.training.estimator import HashingEstimator, Range, TrainingData
-from snuh.training.result import Score, Stopped, TrainingResult
+from snuh.training.estimator import HashingEstimator, Range, Stopped, TrainingData, TrainingResult
+from snuh.training.validation_score import Score
 
 # The training loop of the gradient methods: Adam, clipping, recovery from NaN, early stopping.
 
@@ -315,3 +315,16 @@ class GradientHasher(HashingEstimator):
             return DEFAULTS_BY_SIZE[name].at(docs)
         table = self.defaults_by_bits[name]
         return float(np.interp(np.log2(self.n_bits), np.log2(list(table)), list(table.values())))
+
+
+# Weights that change during training; `epoch` counts from 0 and is fractional within an epoch.
+
+
+def linear_warmup(epoch: float, epochs: float) -> float:
+    """Rise linearly from 0 to 1 over the first `epochs`, then stay at 1."""
+    return min(1.0, epoch / epochs) if epochs else 1.0
+
+
+def linear_schedule(epoch: float, epochs: float, *, start: float, end: float) -> float:
+    """Move linearly from `start` to `end` over the first `epochs`, then stay at `end`."""
+    return start + (end - start) * linear_warmup(epoch, epochs)

@@ -269,3 +269,23 @@ def log_frequencies(X: sparse.csr_matrix) -> Tensor:
     """Return the log of the fraction of documents with each word, with add-one smoothing."""
     present = np.bincount(X.indices[X.data > 0], minlength=X.shape[1])
     return torch.from_numpy(np.log((present + 1.0) / X.shape[0])).float()
+
+
+# Random bits with the straight-through gradient.
+
+
+def draw_bits(probability: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw s ~ Bernoulli(q) as 0.0 and 1.0; the gradient of s is passed to q (straight-through)."""
+    drawn: Tensor = _StraightThrough.apply(probability, generator)  # type: ignore[no-untyped-call]
+    return drawn
+
+
+class _StraightThrough(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, probability: Tensor, generator: torch.Generator) -> Tensor:
+        uniform = torch.rand(probability.shape, generator=generator, dtype=probability.dtype)
+        return (uniform < probability).to(probability.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, by_bits: Tensor) -> tuple[Tensor, None]:
+        return by_bits, None

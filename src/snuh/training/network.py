@@ -15,11 +15,14 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from snuh.codes import pack
 from snuh.encoder import Activation, Encoder, Layer
-from snuh.training.bits import distinct_rows, linear_warmup, medians
-from snuh.training.estimator import Range
-from snuh.training.gradient import GradientHasher, Start
+from snuh.index import nearest
+from snuh.progress import stage_callback
+from snuh.training.estimator import Range, check_neighbors
+from snuh.training.gradient import GradientHasher, Start, linear_warmup
 from snuh.training.layers import WordDecoder, sparse_linear
+from snuh.training.spectral import distinct_rows, medians, spectral_bits
 
 # The encoder network of the deep methods: a sparse first layer, ReLU layers, and several heads.
 
@@ -213,3 +216,30 @@ class NetworkObjective(ABC, Generic[Method]):
     def decoder(self) -> npt.NDArray[np.float32] | None:
         """Return a copy of the word weights of each bit (terms, bits)."""
         return self.words.array()
+
+
+# Weak supervision for RBSH and PairRec: the documents with the nearest spectral bits (`spectral`).
+
+MAX_SPECTRAL_BITS = 64
+DOCS_PER_BIT = 10  # a small corpus has few informative eigenvectors
+GRAPH_NEIGHBORS = 25  # per document
+
+
+def weak_neighbors(start: Start, *, k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the k nearest other documents of each document, (docs, k), and their Hamming distances."""
+    X = start.data.X
+    check_neighbors(k, X.shape[0])  # some documents are held out
+    bits = spectral_bits(
+        X,
+        bits=8 * max(1, min(MAX_SPECTRAL_BITS, X.shape[0] // DOCS_PER_BIT) // 8),
+        neighbors=min(GRAPH_NEIGHBORS, X.shape[0] - 1),
+        rng=start.rng,
+        on_progress=stage_callback(start.on_progress, "graph"),
+    )
+    codes = pack(bits)
+    hits = nearest(codes, codes, k=k + 1)
+    # A document with many equal codes before it may not be among its own hits: then the last hit is dropped.
+    is_own = hits.rows == np.arange(len(codes))[:, None]
+    is_own[~is_own.any(axis=1), -1] = True
+    shape = (len(codes), k)
+    return hits.rows[~is_own].reshape(shape), hits.distances[~is_own].reshape(shape).astype(np.int64)

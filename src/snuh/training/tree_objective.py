@@ -41,11 +41,11 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Encoder, Layer
-from snuh.training.bits import distinct_rows, linear_warmup, medians
+from snuh.training.gradient import linear_warmup
 from snuh.training.kl import best_correlation, edge_divergence, node_divergence
 from snuh.training.layers import WordDecoder, sparse_linear, word_sets
 from snuh.training.sparse_ops import SparseRows, take_rows
-from snuh.training.spectral import fit_principal, rotate_to_bits
+from snuh.training.spectral import distinct_rows, fit_principal, medians, rotate_to_bits
 
 if TYPE_CHECKING:
     from snuh.training.tree_estimator import TreeHasher

@@ -9,6 +9,7 @@ the topic, not if it memorises words. `snuh reproduce score` compares it with ot
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,19 @@ from snuh.encoder import Encoder
 from snuh.features.weighting import unit_rows
 from snuh.graph import find_unique_rows
 from snuh.metrics import DistanceCounts, code_health, expected_precision
-from snuh.training.result import Score
 from snuh.training.spectral import LSA
 
 MAX_QUERIES = 1_000
 MAX_DATABASE = 20_000
 MAX_CUTOFF = 100
+
+
+@dataclass(frozen=True)
+class Score:
+    """The held-out score of an encoder, and whether its codes distinguish documents at all."""
+
+    value: float
+    alive: bool
 
 
 class RetrievalScore:

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from snuh.corpus import Document, FractionCallback, MatrixSource, MatrixSplit, TextSource
-from snuh.corpus.checksum import DocumentsChecksum, sha256_of_rows
 from snuh.encoder import Encoder
 from snuh.errors import InputError, check_arguments
-from snuh.experiments.run import Select
+from snuh.experiments.corpora import DocumentsChecksum, sha256_of_rows
+from snuh.experiments.run import FailedFitError, Select, check_completed
 from snuh.experiments.scores import LabelScore, RandomWalkScore
 from snuh.features import TfidfFeatures, check_matrix
 from snuh.hasher import text_rows
 from snuh.methods import make
 from snuh.progress import OnProgress
-from snuh.training.result import FailedFitError, Score, check_completed
+from snuh.training.validation_score import Score
 
 # The definitions of the scores: trials scored by another one are not comparable, so a change here makes
 # `Study` refuse the files made before it.

@@ -217,10 +217,10 @@ class MilvusBackend:
             logger.warning('all codes are read, there is no index: make it with "snuh index"')
         nprobe = ALL_LISTS if index is None else index.settings["read"]
         found = Search(table, k, radius, where, nprobe).nearest(queries)
-        table.read(place.seq for places in found for place in places)
+        table.read(match.seq for matches in found for match in matches)
         return [
-            sorted(_place(query, table.seen[place.seq][0]) for place in places if place.seq in table.seen)
-            for query, places in zip(queries, found, strict=True)
+            sorted(_match(query, table.seen[match.seq][0]) for match in matches if match.seq in table.seen)
+            for query, matches in zip(queries, found, strict=True)
         ]
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
@@ -255,12 +255,12 @@ class MilvusBackend:
 
 
 def _sample(table: Table, expression: str, fields: Sequence[str], limit: int) -> list[Row]:
-    """Return up to `most` rows evenly from the order of insertion, of a large table from a random part."""
+    """Return up to `limit` rows evenly from the order of insertion, of a large table from a random part."""
     fraction = max(limit, SAMPLE_ROWS) / max(1, table.count(expression))
     rows = [row for part in table.scan(schema.sampled(expression, fraction), fields) for row in part]
     return [rows[index] for index in evenly_spaced(len(rows), limit)]
 
 
-def _place(query: NDArray[np.uint8], row: Row) -> Match:
+def _match(query: NDArray[np.uint8], row: Row) -> Match:
     code = np.frombuffer(row["code"][0], dtype=np.uint8)
     return Match(int(np.bitwise_count(query ^ code).sum()), int(row["seq"]))

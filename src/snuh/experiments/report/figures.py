@@ -39,7 +39,7 @@ from snuh.experiments.report.section import (
 from snuh.experiments.run import Row, Select
 from snuh.experiments.score_study import SCORE_STUDY, ScoreQuality, is_scored, score_quality
 from snuh.experiments.scores import TUNING_SCORE
-from snuh.experiments.tables import format_fraction
+from snuh.experiments.target import format_fraction
 from snuh.text import sanitize
 
 COST_METRICS: dict[str, Callable[[Cost], float]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 from xml.etree.ElementTree import Element, tostring
 
-from snuh.experiments.tables import Table
+from snuh.experiments.target import Table
 from snuh.text import sanitize
 
 Child: TypeAlias = Element | str

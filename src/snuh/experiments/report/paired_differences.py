@@ -20,8 +20,7 @@ from snuh.experiments.report.charts import (
 from snuh.experiments.report.html import Child, render_bold, results_table, table, tag
 from snuh.experiments.report.section import OUR_METHODS, Section, TargetResults, find_results, paragraphs
 from snuh.experiments.run import Row, Select
-from snuh.experiments.tables import Table, bold, format_fraction
-from snuh.experiments.target import Variant
+from snuh.experiments.target import Table, Variant, bold, format_fraction
 
 CONFIDENCE = 0.95
 MIN_DIFFERENCES = 3  # for a difference to be significant

@@ -32,8 +32,7 @@ from snuh.experiments.report.section import (
 )
 from snuh.experiments.run import Row, Select
 from snuh.experiments.sweeps import SWEEPS, variants_from_defaults
-from snuh.experiments.tables import format_fraction
-from snuh.experiments.target import Target, Variant
+from snuh.experiments.target import Target, Variant, format_fraction
 from snuh.training.defaults import resolve_for_large_corpus
 
 OUTLIER_GAP = 0.7  # of the range of the other lines; lines further below them are named, not drawn

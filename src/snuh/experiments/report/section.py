@@ -10,8 +10,7 @@ from xml.etree.ElementTree import Element
 
 from snuh.experiments.report.html import append, tag
 from snuh.experiments.run import Row, Select, run_key
-from snuh.experiments.tables import DescribedTables
-from snuh.experiments.target import PROTOCOLS, Aggregate, Choice, Target, Variant
+from snuh.experiments.target import PROTOCOLS, Aggregate, Choice, DescribedTables, Target, Variant
 
 OUR_METHODS = ("snuh-plus", "snuh")
 

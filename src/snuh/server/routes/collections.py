@@ -23,7 +23,7 @@ from snuh.filters.lexer import REFUSED_IN_NAME
 from snuh.filters.tree import Field
 from snuh.model import Model
 from snuh.server.errors import check_response_size, from_library_error
-from snuh.server.metrics import Metrics
+from snuh.server.middleware import Metrics
 from snuh.server.requests import get_limits, get_service, get_services, json_response
 from snuh.server.routes.documents import CHUNK_BYTES
 from snuh.server.schemas import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snuh.experiments.tables import Table
+from snuh.experiments.target import Table
 
 
 def test_a_bar_in_a_cell_does_not_end_it() -> None:
