@@ -26,7 +26,10 @@ class Hit:
 
     distance: int
     document: Document
-    score: float | None = None  # set if hits were reranked: higher is better
+    score: float | None = None  # set unless hits are ordered by distance: higher is better
+    matched: tuple[str, ...] | None = None  # words of the query that the document has; None if unknown
+    word_score: float | None = None  # what the words contributed to the score
+    code_score: float | None = None  # what the code contributed
 
 
 def encode_query(model: Model, text: str) -> NDArray[np.uint8]:

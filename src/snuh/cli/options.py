@@ -60,6 +60,10 @@ RerankBy = Annotated[
     typer.Option("--rerank", metavar="METHOD", help="Rerank the nearest documents: asymmetric or cosine."),
 ]
 Radius = Annotated[int | None, typer.Option(metavar="N", help="Only documents within Hamming distance N.")]
+SearchMode = Annotated[
+    str | None,
+    typer.Option("--mode", metavar="MODE", help="Search by codes, words, or both: codes, words or hybrid."),
+]
 Approximate = Annotated[
     bool,
     typer.Option("--approximate", help='Use the index built by "snuh index": faster, but may miss hits.'),

@@ -20,6 +20,7 @@ from snuh.cli.options import (
     K,
     Radius,
     RerankBy,
+    SearchMode,
     TextField,
     Where,
 )
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from snuh.collection import Rerank
-    from snuh.collection.query import SearchOptions
+    from snuh.collection.query import Mode, SearchOptions
     from snuh.explain import Explanation, WordContribution
     from snuh.model import Model
     from snuh.search import Hit
@@ -65,6 +66,7 @@ def search(
     ] = None,
     k: K = 10,
     where: Where = None,
+    mode: SearchMode = None,
     rerank: RerankBy = None,
     radius: Radius = None,
     approximate: Approximate = False,
@@ -85,6 +87,9 @@ def search(
     Hits are ordered by Hamming distance, the number of differing bits, and then by insertion order. Documents
     without known words are not found.
 
+    With --mode words, documents are ranked by the words they share with the text (BM25), with --mode hybrid
+    by words and codes. Then "quoted phrases", +required and -excluded words are understood.
+
     --rerank asymmetric weighs each bit by how certain the query is of it; --rerank cosine compares TF-IDF
     rows. With --queries, a query without known words has no hits, and a warning lists it.
     """
@@ -102,6 +107,7 @@ def search(
         _reject_collection_options(
             {
                 "--where": where,
+                "--mode": mode,
                 "--rerank": rerank,
                 "--radius": radius,
                 "--queries": queries,
@@ -118,6 +124,8 @@ def search(
             "or name a model with --model"
         )
     options = _search_options(k, where, radius, rerank, approximate)
+    if mode is not None:
+        options["mode"] = cast("Mode", mode)
     if queries is not None:
         _search_queries(target, queries, options, explained=explain, text_field=text_field, id_field=id_field)
     else:

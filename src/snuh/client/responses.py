@@ -107,7 +107,15 @@ def parse_document(payload: Payload) -> Document:
 
 def parse_hit(payload: Payload) -> Hit:
     """Parse a hit."""
-    return Hit(payload["distance"], parse_document(payload), payload["score"])
+    matched = payload.get("matched")
+    return Hit(
+        payload["distance"],
+        parse_document(payload),
+        payload["score"],
+        None if matched is None else tuple(matched),
+        payload.get("word_score"),
+        payload.get("code_score"),
+    )
 
 
 def parse_sample(payload: Payload) -> Sample:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from snuh.collection.results import Added, CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, MissingExtraError
+from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter
 from snuh.model import Model
 from snuh.urls import BACKEND_MODULES, SCHEME, Location
@@ -64,6 +65,26 @@ class Match(NamedTuple):
 
     distance: int
     seq: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WordQuery:
+    """A query by words, and by the code if the margins are given."""
+
+    text: str
+    required: tuple[str, ...]  # texts whose words a document must all have
+    excluded: tuple[str, ...]  # texts of whose words a document must have none
+    margins: NDArray[np.floating] | None  # of the query's bits; None to rank by words alone
+
+
+class RankedMatch(NamedTuple):
+    """The row of a document, its scores, and its distance from the query's code."""
+
+    seq: int
+    score: float
+    distance: int
+    word_score: float
+    code_score: float | None
 
 
 class LostConnectionError(CollectionError):
@@ -196,6 +217,21 @@ class Backend(Protocol):
             approximate: use the approximate index; without one, log a warning and search exactly.
         """
 
+    def rank(
+        self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None
+    ) -> list[RankedMatch]:
+        """Return the k best documents for the words of a query and its margins, the best first.
+
+        Args:
+            query: what to look for.
+            analyzer: of the collection's model.
+            k: maximum number of matches.
+            where: search only matching documents; its fields have been checked.
+
+        Raises:
+            InputError: If the backend has no index of words.
+        """
+
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes of these documents, ordered by seq; documents without a code are left out."""
 
@@ -272,6 +308,11 @@ def short_name(location: Location) -> str:
 
 
 # Helpers that several backends share
+
+
+def refuse_words(name: str) -> InputError:
+    """Return the error of a backend without an index of words."""
+    return InputError(f'{name} has no index of words: use mode="codes", or copy it into a folder')
 
 
 def by_id(new: Sequence[NewDocument], *, bits: int) -> dict[str, NewDocument]:

@@ -14,6 +14,7 @@ from snuh.codes import check_codes
 from snuh.collection.backend import NewDocument, State, module_of, retry_once
 from snuh.collection.model_files import check_takes_texts
 from snuh.collection.query import QueryEngine, SearchOptions, check_filter, check_texts, resolve_options
+from snuh.collection.query_text import parse_query
 from snuh.collection.results import Added, IndexInfo, Info, Sample
 from snuh.corpus import Document
 from snuh.corpus.document import checked_documents
@@ -277,6 +278,12 @@ class Collection:
         """Search for many texts at once; None for each text of which the model knows no word."""
         resolved = resolve_options(options)
         texts = check_texts(texts)
+        if resolved.mode != "codes":
+            with self._current() as engine:
+                wanted = engine.transform([parse_query(text).text for text in texts])
+                return [
+                    engine.search_text(text, wanted[[index]], resolved) for index, text in enumerate(texts)
+                ]
         with self._current() as engine:
             rows = engine.transform(texts)
             known = np.flatnonzero(np.diff(rows.indptr) > 0)

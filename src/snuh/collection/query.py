@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.codes import unpack
-from snuh.collection.backend import Backend, Match
+from snuh.collection.backend import Backend, Match, WordQuery
+from snuh.collection.query_text import has_phrase, parse_query
 from snuh.corpus import Document
+from snuh.corpus.document import excerpt
 from snuh.encoder import Encoder
 from snuh.errors import CollectionError, InputError, check_arguments, suggest
 from snuh.features import TfidfFeatures
@@ -21,11 +23,14 @@ from snuh.model import Model
 from snuh.search import Hit
 
 Rerank = Literal["asymmetric", "cosine"]
+Mode = Literal["codes", "words", "hybrid"]
+MODES: tuple[Mode, ...] = ("codes", "words", "hybrid")
 FeatureRows: TypeAlias = Any  # a CSR matrix; scipy has no type stubs
 
 DEFAULT_SHORTLISTS: dict[Rerank, int] = {"asymmetric": 1_000, "cosine": 200}
 SPECIAL_FIELDS = (ID, LABELS, SPLIT)
 MAX_COMPARED_FIELDS, MAX_LISTED_FIELDS = 1_000, 20  # in the message about an unknown field
+PHRASE_CANDIDATES = 4  # documents whose texts are read for each hit of a query with phrases
 READ_AT_ONCE = 8  # documents, to compare their texts with a query
 SINGLE_THREAD_CHARACTERS = 100_000  # tokenizing less takes no longer than starting threads
 
@@ -41,6 +46,8 @@ class SearchOptions(TypedDict, total=False):
     shortlist: number of nearest documents to rerank; 1,000 for "asymmetric" and 200 for "cosine" by default.
     approximate: use the index built by `Collection.build_index` instead of scanning all codes.
     characters: maximum number of characters of each hit's text; all by default.
+    mode: how texts are searched: by their "codes" (the default), by their "words" (BM25), or "hybrid", by the
+        sum of both, standardized. Only collections in a folder have an index of words.
     """
 
     k: int
@@ -50,6 +57,7 @@ class SearchOptions(TypedDict, total=False):
     shortlist: int | None
     approximate: bool
     characters: int | None
+    mode: Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class ResolvedOptions:
     limit: int  # matches to find, of which the best k become hits
     approximate: bool
     characters: int | None
+    mode: Mode
 
 
 def resolve_options(options: SearchOptions) -> ResolvedOptions:
@@ -81,6 +90,7 @@ def _resolve(
     shortlist: int | None = None,
     approximate: bool = False,
     characters: int | None = None,
+    mode: Mode = "codes",
 ) -> ResolvedOptions:
     if not _is_integer(k) or k < 1:
         raise InputError(f"k must be an integer of at least 1, got {k}")
@@ -94,9 +104,15 @@ def _resolve(
         raise InputError(f"shortlist must be an integer of at least 1, and needs rerank; got {shortlist}")
     if characters is not None and (not _is_integer(characters) or characters < 0):
         raise InputError(f"characters must be an integer of at least 0, got {characters}")
+    if mode not in MODES:
+        raise InputError(f'mode must be one of {", ".join(MODES)}, got "{mode}"{suggest(str(mode), MODES)}')
+    if mode != "codes":
+        for name, value in (("radius", radius), ("rerank", rerank), ("approximate", approximate or None)):
+            if value is not None:
+                raise InputError(f'{name} is for searches by codes: omit it, or use mode="codes"')
     condition = None if where is None else parse_filter(where)
     limit = k if rerank is None else max(k, shortlist or DEFAULT_SHORTLISTS[rerank])
-    return ResolvedOptions(k, condition, radius, rerank, limit, approximate, characters)
+    return ResolvedOptions(k, condition, radius, rerank, limit, approximate, characters, mode)
 
 
 def _is_integer(value: Any) -> bool:
@@ -197,6 +213,62 @@ class QueryEngine:
             [Hit(match.distance, documents[match.seq], score) for match, score in query] for query in ranked
         ]
 
+    def search_text(self, query: str, row: FeatureRows, options: ResolvedOptions) -> list[Hit]:
+        """Search by words, or by words and codes.
+
+        Args:
+            query: in the language of `parse_query`.
+            row: the feature row of its text, which is empty if the model knows no word of it.
+            options: of the search.
+        """
+        if options.where is not None:
+            check_filter(options.where, self.backend)
+        parsed, analyzer = parse_query(query), self.features.analyzer
+        margins = None
+        if options.mode == "hybrid" and row.nnz:
+            margins = self.model.encoder.margins(row)[0]
+        words = WordQuery(
+            text=parsed.text,
+            required=(*parsed.required, *parsed.phrases),
+            excluded=parsed.excluded,
+            margins=margins,
+        )
+        checked = bool(parsed.phrases or parsed.excluded_phrases)
+        keeping = analyzer.without_stop_words()
+        limit = PHRASE_CANDIDATES * options.k if checked else options.k
+        while True:
+            ranked = self.backend.rank(words, analyzer=analyzer, k=limit, where=options.where)
+            documents = self.backend.documents_of([match.seq for match in ranked])
+            kept = [
+                match
+                for match in ranked
+                if all(has_phrase(documents[match.seq].text, phrase, keeping) for phrase in parsed.phrases)
+                and not any(
+                    has_phrase(documents[match.seq].text, phrase, keeping)
+                    for phrase in parsed.excluded_phrases
+                )
+            ]
+            if not checked or len(kept) >= options.k or len(ranked) < limit:
+                break
+            limit *= 4
+        wanted = {term: word for word in parsed.text.split() for term in keeping.terms(word)}
+        hits = []
+        for match in kept[: options.k]:
+            document = documents[match.seq]
+            has = set(keeping.terms(document.text))
+            matched = tuple(dict.fromkeys(word for term, word in wanted.items() if term in has))
+            hits.append(
+                Hit(
+                    match.distance,
+                    excerpt(document, options.characters),
+                    match.score,
+                    matched,
+                    match.word_score,
+                    match.code_score,
+                )
+            )
+        return hits
+
     def _asymmetric_scores(
         self, matches: Sequence[Sequence[Match]], queries: FeatureRows
     ) -> Iterator[NDArray[np.float64]]:
@@ -253,4 +325,11 @@ def document_to_json(document: Document) -> dict[str, Any]:
 
 def hit_to_json(hit: Hit) -> dict[str, Any]:
     """Convert to JSON values: those of the document, with the distance and the score."""
-    return {"distance": hit.distance, "score": hit.score, **document_to_json(hit.document)}
+    values = {"distance": hit.distance, "score": hit.score, **document_to_json(hit.document)}
+    if hit.matched is not None:
+        values |= {
+            "matched": list(hit.matched),
+            "word_score": hit.word_score,
+            "code_score": hit.code_score,
+        }
+    return values

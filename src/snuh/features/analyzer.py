@@ -125,9 +125,14 @@ class Analyzer:
         """Return the terms of many distinct words, without keeping them in memory."""
         return [self._expand(word) for word in words]
 
-    def literal(self) -> Analyzer:
-        """Return an analyzer that keeps every word as it is written, but for its case."""
-        return Analyzer(languages=(), stemming=False)
+    def without_stop_words(self) -> Analyzer:
+        """Return the same analyzer, but for stop words, which it keeps."""
+        return Analyzer(
+            languages=self.languages,
+            stemming=self.stemming,
+            identifiers=self.identifiers,
+            fold_numbers=self.fold_numbers,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings, ready for JSON; the stop words are spelt out."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,6 +164,13 @@ class NumbaTermCounter:
         return counts
 
 
+class Expander(Protocol):
+    """What an `Analyzer` does for many words."""
+
+    def expand_all(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the terms of distinct words."""
+
+
 class TermColumns:
     """A table of words with the columns of each word's terms.
 
@@ -172,7 +179,7 @@ class TermColumns:
         column: returns the column of a term, None if it has none.
     """
 
-    def __init__(self, analyzer: Analyzer, column: Callable[[str], int | None]) -> None:
+    def __init__(self, analyzer: Expander, column: Callable[[str], int | None]) -> None:
         self.table = WordTable()
         self._analyzer = analyzer
         self._column = column

@@ -44,6 +44,9 @@ class SearchParameters(RequestModel):
         None, ge=1, le=MAX_SHORTLISTED, description="Number of documents to rerank."
     )
     approximate: bool = Field(False, description='Use the index built by "snuh index".')
+    mode: Literal["codes", "words", "hybrid"] = Field(
+        "codes", description="Search texts by their codes, by their words (BM25), or by both."
+    )
     characters: int | None = Field(
         DEFAULT_CHARACTERS,
         ge=1,
@@ -72,6 +75,7 @@ class SearchParameters(RequestModel):
             "shortlist": self.shortlist,
             "approximate": self.approximate,
             "characters": self.characters,
+            "mode": self.mode,
         }
 
 
@@ -191,7 +195,11 @@ class WordResponse(BaseModel):
 
 
 class HitResponse(BaseModel):
-    """A hit; the last three fields are present only with `explain`."""
+    """A hit.
+
+    `matched` and the scores of words and codes are present unless `mode` is `codes`, the last three fields
+    only with `explain`.
+    """
 
     id: str
     distance: int
@@ -201,6 +209,9 @@ class HitResponse(BaseModel):
     labels: list[str]
     split: str | None
     metadata: dict[str, Any]
+    matched: list[str] | None = None
+    word_score: float | None = None
+    code_score: float | None = None
     fragments: list[tuple[str, float]] | None = None
     words: list[WordResponse] | None = None
     query_words: list[WordResponse] | None = None

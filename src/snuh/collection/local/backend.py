@@ -11,7 +11,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Backend, Match, NewDocument, Put, evenly_spaced
+from snuh.collection.backend import (
+    Backend,
+    Match,
+    NewDocument,
+    Put,
+    RankedMatch,
+    WordQuery,
+    evenly_spaced,
+)
 from snuh.collection.local.code_table import CODES_FILE, CodeTable
 from snuh.collection.local.folder import (
     check_collection,
@@ -22,10 +30,12 @@ from snuh.collection.local.folder import (
     save_model,
 )
 from snuh.collection.local.store import STORE_FILE, LocalState, LocalWrite, Store
+from snuh.collection.local.word_table import WORDS_FILE, WordTable
 from snuh.collection.results import Added, CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, ModelError, SnuhError
+from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter
 from snuh.io import is_collection_folder, resolve
 from snuh.model import Model
@@ -85,6 +95,8 @@ class LocalBackend(Store):
         super().__init__(self.folder, timeout=timeout)
         self._table: CodeTable | None = None
         self._table_key: object = None  # store and model that the table belongs to
+        self._word_table: WordTable | None = None
+        self._word_table_key: object = None
         self._local = threading.local()  # the state of this thread's read transaction
 
     @contextmanager
@@ -98,6 +110,7 @@ class LocalBackend(Store):
             finally:
                 self._local.state = before
             self._save_table(state)
+            self._save_words(state)
 
     def warm_cache(self) -> None:
         """Load the latest codes, so that the code file is current for the next process."""
@@ -174,6 +187,14 @@ class LocalBackend(Store):
             logger.warning('there is no index, so all codes are scanned: build one with "snuh index"')
         return table.scan(queries, k=k, radius=radius, masks=masks, index=index)
 
+    def rank(
+        self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None
+    ) -> list[RankedMatch]:
+        """Score every document by its words, and by its code if the query has margins."""
+        with self.reading() as state:
+            seqs = None if where is None else self.seqs_where(where)
+            return self._words(analyzer).rank(query, self._codes(), k=k, among=seqs, bits=state.bits)
+
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes of these documents, ordered by seq."""
         return self._codes().codes_of(seqs)
@@ -201,9 +222,9 @@ class LocalBackend(Store):
         return None if index is None else index.info()
 
     def sizes(self) -> tuple[int, int]:
-        """Return the size in bytes of the store and of the code file."""
+        """Return the size in bytes of the store, and of the files of codes and words."""
         store = _size(self.path) + _size(self.folder / f"{STORE_FILE}-wal")
-        return store, _size(self.folder / CODES_FILE)
+        return store, _size(self.folder / CODES_FILE) + _size(self.folder / WORDS_FILE)
 
     def _codes(self) -> CodeTable:
         """Return the code table at the state of this thread's transaction, or at the latest state."""
@@ -216,6 +237,25 @@ class LocalBackend(Store):
             self._table, self._table_key = CodeTable(self.folder, bits=state.bits), key
         self._table.refresh(self, state)
         return self._table
+
+    def _words(self, analyzer: Analyzer) -> WordTable:
+        """Return the index of words at the state of this thread's transaction."""
+        state: LocalState = self._local.state
+        key = self._connection.file_id, state.model
+        if self._word_table is None or self._word_table_key != key:
+            self._word_table, self._word_table_key = WordTable(self.folder, analyzer), key
+        self._word_table.refresh(self, state)
+        return self._word_table
+
+    def _save_words(self, state: LocalState) -> None:
+        words = self._word_table
+        if words is None or words.stamp is None or words.stamp.token != state.token:
+            return
+        if words.needs_saving and self.is_writable:
+            try:
+                words.save()
+            except SnuhError as error:  # searches continue from memory
+                logger.warning("the index of words could not be written: %s", error)
 
     def _save_table(self, state: LocalState) -> None:
         table = self._table

@@ -17,9 +17,12 @@ from snuh.collection.backend import (
     LostConnectionError,
     Match,
     NewDocument,
+    RankedMatch,
     State,
+    WordQuery,
     evenly_spaced,
     is_storable,
+    refuse_words,
     to_columns,
 )
 from snuh.collection.milvus import schema
@@ -32,6 +35,7 @@ from snuh.corpus import Document
 from snuh.corpus.document import excerpt
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, ModelError
+from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter
 from snuh.model import Model
 
@@ -222,6 +226,12 @@ class MilvusBackend:
             sorted(_match(query, table.seen[match.seq][0]) for match in matches if match.seq in table.seen)
             for query, matches in zip(queries, found, strict=True)
         ]
+
+    def rank(
+        self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None
+    ) -> list[RankedMatch]:
+        """Refuse: there is no index of words."""
+        raise refuse_words(self.name)
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes that these documents have, by seq."""

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import Match, evenly_spaced, from_columns, is_storable, retry_once
+from snuh.collection.backend import (
+    Match,
+    RankedMatch,
+    WordQuery,
+    evenly_spaced,
+    from_columns,
+    is_storable,
+    refuse_words,
+    retry_once,
+)
 from snuh.collection.model_files import model_of
 from snuh.collection.postgres.connection import (
     STATE_QUERY,
@@ -28,6 +37,7 @@ from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.corpus.document import excerpt
 from snuh.errors import CollectionError
+from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter
 from snuh.model import Model
 
@@ -176,6 +186,12 @@ class PgBackend:
                 where=where,
                 approximate=approximate,
             )
+
+    def rank(
+        self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None
+    ) -> list[RankedMatch]:
+        """Refuse: there is no index of words."""
+        raise refuse_words(self.name)
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes of these documents, ordered by seq."""

@@ -1,0 +1,164 @@
+"""BM25 scores of all rows for a query, from postings: for each term the rows that have it, and how often.
+
+score(row) = sum over the query's terms of  idf * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)),
+idf = log(1 + (N - df + 1/2) / (df + 1/2)), as in Lucene. Scores are exact for every row, not only for the
+best ones, so that they can be combined with scores of codes and with any filter.
+
+Terms are known by 64-bit hashes; among a million of them, two are alike with a probability of 3e-8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from snuh._numba import njit
+
+K1, B = 1.2, 0.75
+MAX_COUNT = 255  # a term that is in a document more often counts as so many
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Postings:
+    """The rows of each term."""
+
+    keys: NDArray[np.uint64]  # hashes of the terms, ascending
+    indptr: NDArray[np.int64]  # (terms + 1,)
+    rows: NDArray[np.int32]  # of each term, ascending
+    counts: NDArray[np.uint8]  # how often the row has the term
+    lengths: NDArray[np.int32]  # (rows,): number of words of each row that are no stop words
+
+    def find(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the position of each key, -1 if there is no such term."""
+        if not len(self.keys):
+            return np.full(len(keys), -1, dtype=np.int64)
+        positions = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[positions] == keys, positions, -1)
+
+    def rows_of(self, key: int) -> NDArray[np.int32]:
+        """Return the rows that have a term, ascending."""
+        (position,) = self.find(np.array([key], dtype=np.uint64)).tolist()
+        return (
+            self.rows[self.indptr[position] : self.indptr[position + 1]] if position >= 0 else self.rows[:0]
+        )
+
+
+def key_of(term: str) -> int:
+    """Return the hash of a term."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def build_postings(
+    keys: NDArray[np.uint64],
+    indptr: NDArray[np.int64],
+    terms: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+) -> Postings:
+    """Return the postings of rows, given as a CSR matrix of counts whose columns have these keys."""
+    order = np.argsort(keys, kind="stable")
+    columns = np.empty(len(keys), dtype=np.int32)
+    columns[order] = np.arange(len(keys), dtype=np.int32)
+    rows = np.repeat(np.arange(len(lengths), dtype=np.int32), np.diff(indptr))
+    return _transpose(keys[order], columns[terms], rows, np.minimum(counts, MAX_COUNT), lengths)
+
+
+def merge_postings(parts: Iterable[tuple[Postings, NDArray[np.int32]]], rows: int) -> Postings:
+    """Merge postings; each part comes with the new number of each of its rows, -1 for those to drop."""
+    listed = list(parts)
+    keys = np.unique(np.concatenate([np.zeros(0, np.uint64), *(part.keys for part, _ in listed)]))
+    lengths = np.zeros(rows, dtype=np.int32)
+    all_terms, all_rows, all_counts = [], [], []
+    for part, numbers in listed:
+        kept = numbers >= 0
+        lengths[numbers[kept]] = part.lengths[kept]
+        terms = np.repeat(np.searchsorted(keys, part.keys).astype(np.int32), np.diff(part.indptr))
+        new_rows = numbers[part.rows]
+        live = slice(None) if kept.all() else new_rows >= 0
+        all_terms.append(terms[live])
+        all_rows.append(new_rows[live])
+        all_counts.append(part.counts[live])
+    empty = np.zeros(0, dtype=np.int32)
+    return _transpose(
+        keys,
+        np.concatenate([empty, *all_terms]),
+        np.concatenate([empty, *all_rows]),
+        np.concatenate([empty.astype(np.uint8), *all_counts]),
+        lengths,
+    )
+
+
+def _transpose(
+    keys: NDArray[np.uint64],
+    terms: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    counts: NDArray[np.integer],
+    lengths: NDArray[np.int32],
+) -> Postings:
+    matrix = sparse.coo_matrix(
+        (counts.astype(np.uint8), (terms, rows)), shape=(len(keys), max(1, len(lengths)))
+    ).tocsr()
+    matrix.sort_indices()
+    used = np.diff(matrix.indptr) > 0
+    indptr = np.concatenate([[0], np.cumsum(np.diff(matrix.indptr)[used])]).astype(np.int64)
+    return Postings(keys[used], indptr, matrix.indices.astype(np.int32), matrix.data, lengths)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """Postings of which some rows may be dead."""
+
+    postings: Postings
+    live: NDArray[np.bool_] | None = None  # None for all
+
+
+def bm25_scores(parts: Sequence[Part], keys: Sequence[int]) -> list[NDArray[np.float32]]:
+    """Return the scores of all rows of each part for the terms of a query; dead rows have some, too."""
+    wanted, repeats = np.unique(np.array(keys, dtype=np.uint64), return_counts=True)
+    documents, length = 0, 0
+    for part in parts:
+        lengths = part.postings.lengths if part.live is None else part.postings.lengths[part.live]
+        documents += len(lengths)
+        length += int(lengths.sum(dtype=np.int64))
+    mean_length = max(1.0, length / max(1, documents))
+    positions = [part.postings.find(wanted) for part in parts]
+    frequencies = np.zeros(len(wanted), dtype=np.int64)
+    for part, found in zip(parts, positions, strict=True):
+        indptr = part.postings.indptr
+        for term, position in enumerate(found.tolist()):
+            if position >= 0:
+                rows = part.postings.rows[indptr[position] : indptr[position + 1]]
+                frequencies[term] += len(rows) if part.live is None else int(part.live[rows].sum())
+    idf = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
+    weights = (repeats * idf * (K1 + 1.0)).astype(np.float32)
+    results = []
+    for part, found in zip(parts, positions, strict=True):
+        postings = part.postings
+        scores = np.zeros(len(postings.lengths), dtype=np.float32)
+        known = found >= 0
+        _add_scores(
+            found[known], weights[known], postings.indptr, postings.rows, postings.counts, postings.lengths,
+            np.float32(K1 * (1.0 - B)), np.float32(K1 * B / mean_length), scores,
+        )  # fmt: skip
+        results.append(scores)
+    return results
+
+
+# Untyped: numba has no type stubs and takes the types from the signature.
+@njit(
+    "void(int64[::1], float32[::1], Array(int64, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True),"
+    " Array(uint8, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True), float32, float32,"
+    " float32[::1])"
+)
+def _add_scores(terms, weights, indptr, rows, counts, lengths, constant, slope, scores):  # type: ignore[no-untyped-def]
+    for t in range(len(terms)):
+        weight = weights[t]
+        for k in range(indptr[terms[t]], indptr[terms[t] + 1]):
+            row = rows[k]
+            tf = np.float32(counts[k])
+            scores[row] += weight * tf / (tf + constant + slope * np.float32(lengths[row]))
