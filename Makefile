@@ -20,7 +20,7 @@ help:
 	@echo "make test    checks and the tests"
 	@echo "make check   lint, types and layers only"
 	@echo "make quick   the tests that take seconds"
-	@echo "make long    what is too long for every day: 1,000 kills, 2,000 damaged stores, Milvus killed in 100,000 documents"
+	@echo "make long    what is too long for every day: 1,000 kills, 2,000 damaged stores, 10,000 random steps, Milvus killed in 100,000 documents"
 	@echo "make format  rewrite the sources in the project's style"
 	@echo "make clean   remove the environment and caches"
 
@@ -38,7 +38,7 @@ demo: $(READY)
 test: check
 	$(PYTEST) -m "not long"
 
-# 1,000 kills, 2,000 damaged stores, Milvus killed while 100,000 documents come in; "make test" does with fewer.
+# 1,000 kills, 2,000 damaged stores, 10,000 random steps, Milvus killed while 100,000 documents come in; "make test" does with fewer.
 long: $(READY)
 	$(PYTEST) -m long
 

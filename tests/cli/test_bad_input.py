@@ -436,7 +436,7 @@ def test_a_real_process_reports_an_error_in_one_line(fitted: Path, tmp_path: Pat
     assert (ran.code, ran.stdout) == (2, "")
     ran = run_process("fit", "-", "--out", tmp_path / "m", stdin="")
     assert_refused(ran, r"standard input: there are no documents in it")
-    ran = run_process("fit", source, "--out", tmp_path / "m", "--bits", 20)
+    ran = run("fit", source, "--out", tmp_path / "m", "--bits", 20)
     assert ran.stderr == "snuh: bits must be a multiple of 8 from 8 to 512, got 20\n"
     assert ran.code == 2
 

@@ -12,7 +12,7 @@ import pytest
 
 from snuh.collection import Collection
 from snuh.errors import InputError
-from tests.cli.running import environment
+from tests.cli.running import environment, run
 from tests.collection.worlds import documents, toy_model
 
 WITHOUT_FCNTL = """
@@ -57,8 +57,6 @@ def shell(command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("ln -s loop loop; snuh info loop", 2, "symbolic links"),
         ("ln -s loop loop; snuh fit x --out loop", 2, "loop of symbolic links"),
         ("ln -s loop loop; snuh serve loop", 2, "loop of symbolic links"),
-        ("echo ship > x.txt; snuh fit x.txt --out m --seed 99999999999999999999999", 2, "seed must be below"),
-        ("echo ship > x.txt; snuh fit x.txt --out m --set batch_size=99999999999999999999", 2, "batch_size"),
         ("snuh search {c} ship -k 99999999999999999999999", 0, ""),
     ],
 )
@@ -72,6 +70,19 @@ def test_no_traceback(
     assert message in ran.stderr and len(ran.stderr.splitlines()) <= 1
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--seed", "99999999999999999999999"), "seed must be below"),
+        (("--set", "batch_size=99999999999999999999"), "batch_size"),
+    ],
+)
+def test_huge_numbers_are_refused_in_one_line(tmp_path: Path, options: tuple[str, str], message: str) -> None:
+    (tmp_path / "x.txt").write_text("ship\n")
+    ran = run("fit", tmp_path / "x.txt", "--out", tmp_path / "m", *options)
+    assert ran.code == 2 and message in ran.stderr and len(ran.stderr.splitlines()) == 1
+
+
 def test_a_write_is_done_although_its_summary_cannot_be_printed(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "new.jsonl").write_text('{"id": "full", "text": "ship"}')
     ran = shell(f"snuh add {folder} {tmp_path}/new.jsonl > /dev/full")
@@ -81,7 +92,7 @@ def test_a_write_is_done_although_its_summary_cannot_be_printed(folder: Path, tm
         collection.delete(["full"])
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_characters_that_an_encoding_lacks_are_replaced_or_escaped(folder: Path, encoding: str) -> None:
     ran = shell(f"snuh search {folder} ship -k 50", PYTHONIOENCODING=encoding)
     assert ran.returncode == 0 and "boat" in ran.stdout and "Traceback" not in ran.stderr

@@ -30,7 +30,7 @@ def test_the_page_and_the_summary_are_written_beside_each_other(tmp_path: Path) 
 
 def test_the_report_imports_neither_torch_nor_scikit_learn(tmp_path: Path) -> None:
     results = write(tmp_path / "runs.jsonl", everything())
-    done = run_guarded("report", "--results", results, "--out", tmp_path / "report.html")
+    done = run_guarded(("report", "--results", results, "--out", tmp_path / "report.html"))
     assert done.returncode == 0, done.stderr
 
 

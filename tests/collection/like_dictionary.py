@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import strategies as st
@@ -10,18 +14,20 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from snuh.collection import Collection
 from snuh.corpus import Document
+from snuh.dedup import deduplicate
 from snuh.errors import InputError
 from snuh.filters import parse
 from snuh.model import Model
-from snuh.search import UnknownWordsError
-from tests.collection.worlds import UNKNOWN, WORDS, Mirror, code_of, tiny_thresholds, toy_model
+from snuh.search import Hit, UnknownWordsError
+from snuh.server.job_runner import duplicates_with_titles, find_duplicates
+from tests.collection.worlds import UNKNOWN, WORDS, Mirror, code_of, rerank_score, tiny_thresholds, toy_model
 
 MODELS = [toy_model(0), toy_model(1), toy_model(2, bits=24)]
-IDS = [f"d{number}" for number in range(9)]
+IDS = [f"d{number}" for number in range(14)]
 FILTERS = ["year >= 2001", 'lang = "de"', "year is null or lang is null", 'not (labels contains "x")']
 FILTERS += ['split = "test" and year < 2002', 'id in ("d1", "d3", "d8")', "`a.b` = 1"]
 
-texts = st.lists(st.sampled_from([*WORDS, UNKNOWN]), max_size=3).map(" ".join)
+texts = st.lists(st.sampled_from([*WORDS, UNKNOWN, ""]), min_size=1, max_size=3).map(" ".join)
 metadata = st.fixed_dictionaries(
     {},
     optional={
@@ -38,9 +44,20 @@ documents = st.builds(
     split=st.sampled_from([None, "train", "test"]),
     metadata=metadata,
 )
+many_documents = st.lists(documents, min_size=5, max_size=14)
 filters = st.none() | st.sampled_from(FILTERS)
 ks = st.integers(1, 12)
 radii = st.none() | st.integers(0, 16)
+reranks = st.sampled_from(["asymmetric", "cosine"])
+duplicate_options = st.fixed_dictionaries(
+    {
+        "threshold": st.sampled_from([0.5, 0.9]),
+        "measure": st.sampled_from(["cosine", "overlap"]),
+        "radius": st.sampled_from([None, 0, 12]),
+        "keep": st.sampled_from(["first", "last", "longest"]),
+        "group_by": st.sampled_from([None, "labels"]),
+    }
+)
 
 
 class CollectionLikeDictionary(RuleBasedStateMachine):
@@ -53,18 +70,30 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
         self.address = self.fresh()
         self.thresholds = tiny_thresholds(changes=3, batch=4)
         self.thresholds.__enter__()
+        self.only_lists = patch("snuh.index.ivf.MAX_SCANNED_FRACTION", 2.0)  # few codes would all be scanned
+        self.only_lists.start()
         self.mirror = Mirror(MODELS[0])
         self.fields = {"id", "split", "labels"}
+        self.found: dict[str, Any] = {"largest": []}  # duplicates, at some earlier time
 
-    @initialize()
-    def make(self) -> None:
+    @initialize(before=many_documents | st.just([]), has_index=st.booleans(), after=many_documents)
+    def make(self, before: list[Document], has_index: bool, after: list[Document]) -> None:
         self.one = Collection.create(self.address, MODELS[0])
         self.other = Collection(self.address)
+        self.add(before)
+        if has_index:
+            self.build_index(k=1, recall=0.1)
+        self.add(after)
 
     def teardown(self) -> None:
         self.one.close()
         self.other.close()
+        self.only_lists.stop()
         self.thresholds.__exit__(None, None, None)
+
+    @rule(new=many_documents)
+    def add_many(self, new: list[Document]) -> None:
+        self.add(new)
 
     @rule(new=st.lists(documents, max_size=7))
     def add(self, new: list[Document]) -> None:
@@ -119,6 +148,59 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
             expected = self.mirror.search(text, k=k, where=where, radius=radius, but=doc_id)
             assert self.other.similar(doc_id, k=k, where=where, radius=radius) == expected
 
+    @rule(text=texts, k=ks, where=filters, rerank=reranks, shortlist=st.none() | st.integers(1, 9))
+    def search_with_reranking(
+        self, text: str, k: int, where: str | None, rerank: str, shortlist: int | None
+    ) -> None:
+        model = self.mirror.model
+        if code_of(model, text) is None or not self.knows(where):
+            return
+        nearest = self.mirror.search(text, k=max(k, shortlist or 200), where=where)
+        scores = [rerank_score(model, text, hit.document.text, rerank) for hit in nearest]
+        for collection in (self.one, self.other):
+            hits = collection.search(text, k=k, where=where, rerank=rerank, shortlist=shortlist)
+            assert len(hits) == min(k, len(nearest))
+            assert_reranked(hits, nearest, scores)
+
+    @rule(k=ks, recall=st.sampled_from([0.1, 1.0]))
+    def build_index(self, k: int, recall: float) -> None:
+        codes = [code_of(self.mirror.model, one.text) for one in self.mirror.documents.values()]
+        built = self.one.build_index(k=k, recall=recall)
+        assert built.documents == len(codes) - codes.count(None)
+        assert built.recall >= recall
+        assert self.one.info().index == self.other.info().index == built
+
+    @rule(text=texts, k=ks, where=filters, radius=radii)
+    def search_approximately(self, text: str, k: int, where: str | None, radius: int | None) -> None:
+        if code_of(self.mirror.model, text) is None or not self.knows(where):
+            return
+        exact = self.mirror.search(text, k=len(IDS), where=where, radius=radius)
+        for collection in (self.one, self.other):
+            hits = collection.search(text, k=k, where=where, radius=radius, approximate=True)
+            assert hits == [hit for hit in exact if hit in hits]
+            if collection.info().index is None:
+                assert hits == exact[:k]
+            elif radius is None:
+                assert len(hits) == min(k, len(exact))
+
+    @rule(options=duplicate_options, drop=st.booleans())
+    def duplicates(self, options: dict[str, Any], drop: bool) -> None:
+        report = deduplicate(self.other.model, self.other.documents(), **options)
+        assert report == deduplicate(self.mirror.model, self.mirror.documents.values(), **options)
+        self.found = find_duplicates(self.other, **options)
+        assert self.found["duplicates"] == report.dropped
+        if drop:
+            dropped = [one.id for one in report.duplicates if not one.keep]
+            assert self.one.delete(dropped) == report.dropped
+            self.mirror.delete(dropped)
+
+    @rule()
+    def show_duplicates_that_were_found_earlier(self) -> None:
+        for cluster in duplicates_with_titles(self.one, self.found)["largest"]:
+            assert len(cluster) > 1
+            shown = {one[name] for one in cluster for name in ("id", "representative")}
+            assert shown <= set(self.mirror.documents)
+
     @rule(model=st.sampled_from(MODELS), by_other=st.booleans())
     def rehash(self, model: Model, by_other: bool) -> None:
         (self.other if by_other else self.one).rehash(model)
@@ -164,3 +246,16 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
         if where is None:
             return True
         return {field.keys[0] for field in parse(where).walk()} <= self.fields
+
+
+def assert_reranked(hits: list[Hit], nearest: list[Hit], scores: list[float]) -> None:
+    """Check that hits are the best of the nearest documents, whose plainly computed scores are given."""
+    rows = [nearest.index(replace(hit, score=None)) for hit in hits]
+    assert [hit.score for hit in hits] == pytest.approx([scores[row] for row in rows], abs=1e-5)
+    assert [hit.score for hit in hits] == pytest.approx(sorted(scores, reverse=True)[: len(hits)], abs=1e-5)
+    ranks = [(-hit.score, row) for hit, row in zip(hits, rows, strict=True)]
+    assert ranks == sorted(ranks)
+    # Equal texts have equal scores, so they stay in their order.
+    left_out = sorted(set(range(len(nearest))) - set(rows))
+    for first, second in combinations([*rows, *left_out], 2):
+        assert first < second or nearest[first].document.text != nearest[second].document.text

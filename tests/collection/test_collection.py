@@ -145,6 +145,15 @@ def test_approximate_searches_follow_every_change(workspace: Path) -> None:
         assert_answers_like(collection, stored(workspace / "c"))
 
 
+def test_documents_can_be_added_after_an_index_was_built_on_none(workspace: Path) -> None:
+    with tiny_thresholds(), Collection.create(workspace / "c", toy_model()) as collection:
+        collection.build_index()
+        collection.add(documents(12))
+        assert collection.search("ship", k=20, approximate=True) == collection.search("ship", k=20)
+    with Collection(workspace / "c") as collection:
+        assert_answers_like(collection, stored(workspace / "c"))
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_index_of_an_older_model_is_not_used(workspace: Path, seed: int) -> None:
     with Collection.create(workspace / "c", toy_model()) as collection:

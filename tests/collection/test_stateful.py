@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import rule
+from hypothesis.stateful import rule, run_state_machine_as_test
 
 from tests.collection.like_dictionary import CollectionLikeDictionary
 from tests.collection.worlds import fast_place
@@ -39,7 +40,9 @@ class FolderLikeDictionary(CollectionLikeDictionary):
         self.reopen()
 
 
-TestFolderLikeDictionary = FolderLikeDictionary.TestCase
-TestFolderLikeDictionary.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+@pytest.mark.parametrize(("examples", "steps"), [(30, 30), pytest.param(200, 50, marks=pytest.mark.long)])
+def test_it_answers_like_a_dictionary(examples: int, steps: int) -> None:
+    quiet = settings(deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        FolderLikeDictionary, settings=settings(quiet, max_examples=examples, stateful_step_count=steps)
+    )

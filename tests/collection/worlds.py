@@ -17,6 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 from snuh import encoding
+from snuh.codes import unpack
 from snuh.collection import Collection
 from snuh.collection.local import code_table
 from snuh.corpus import Document
@@ -73,6 +74,19 @@ def codes_of(model: Model, texts: list[str]) -> list[bytes | None]:
     assert model.features is not None
     known = np.diff(model.features.transform(texts).indptr) > 0
     return [code.tobytes() if one else None for code, one in zip(model.encode(texts), known, strict=True)]
+
+
+@lru_cache(maxsize=20_000)
+def rerank_score(model: Model, query: str, text: str, rerank: str) -> float:
+    """Return the score of a text: its cosine, or what the bits in which it differs cost by their margins."""
+    assert model.features is not None
+    rows = model.features.transform([query, text])
+    if rerank == "cosine":
+        left, right = rows.toarray().astype(np.float64)
+        return float(left @ right)
+    query_bits, text_bits = unpack(model.encoder.encode(rows))
+    margins = np.abs(model.encoder.margins(rows)[0])
+    return -sum(margin for margin, a, b in zip(margins, query_bits, text_bits, strict=True) if a != b)
 
 
 def fast_place() -> Path:

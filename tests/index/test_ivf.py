@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from snuh.codes import hamming
 from snuh.errors import InputError
 from snuh.index import SearchResult, scan
-from snuh.index.ivf import IVF
+from snuh.index.ivf import IVF, nearest_centroids
 from snuh.io import load_arrays, save_arrays
 
 
@@ -109,6 +109,15 @@ def test_an_index_can_be_rebuilt_from_its_assignments() -> None:
     again = IVF.from_assignments(index.centroids, index.assignments())
     for name, array in index.arrays().items():
         np.testing.assert_array_equal(array, again.arrays()[name])
+
+
+def test_an_index_of_no_codes_has_a_list_for_those_that_are_added() -> None:
+    index = IVF.build(some_codes(0))
+    assert len(index.centroids) == 1
+    assert nearest_centroids(some_codes(3), index.centroids).tolist() == [0, 0, 0]
+    without_lists = {"centroids": np.zeros((0, 8), dtype=np.uint8), "offsets": np.zeros(1, dtype=np.int64)}
+    with pytest.raises(InputError, match="needs at least one list: build it again"):
+        IVF.from_arrays(index.arrays() | without_lists)
 
 
 def test_equal_seeds_build_equal_indexes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from snuh.model import Model
 from snuh.server import jobs as jobs_module
 from snuh.server.errors import ApiError
 from snuh.server.job_runner import project_codes
-from tests.collection.worlds import WORDS, document, toy_model
+from tests.collection.worlds import WORDS, document, fast_place, toy_model
+from tests.server.conftest import fill
 from tests.server.serving import Server, serving
 
 
@@ -33,59 +36,69 @@ def wait_for_job(server: Server, path: str, *, current: bool = True) -> dict[str
     raise AssertionError("the job did not finish in time")
 
 
-def test_the_map_is_computed_once_and_stored_with_the_collection(folder: Path) -> None:
-    with serving(folder) as server:
-        first = server.get("/v1/collections/c/map")
-        assert first.status_code == 202 and first.json()["state"] == "running"
-        result = wait_for_job(server, "/v1/collections/c/map")
-        assert result["documents"] == 41 and len(result["ids"]) == 40 and "unknown" not in result["ids"]
-        assert len(result["x"]) == len(result["y"]) == len(result["titles"]) == len(result["labels"]) == 40
-        assert max(map(abs, result["x"] + result["y"])) == 1.0
-        stored = json.loads((folder / "map.json").read_text())
-        assert stored["ids"] == result["ids"] and stored.keys().isdisjoint({"titles", "labels"})
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Server]:
+    """A server of collections that are called after the only test that uses each."""
+    root = fast_place()
+    for name in ("mapped", "damaged", "thinned", "copied"):
+        fill(root / name)
+    (root / "damaged" / "map.json").write_text("{", encoding="utf-8")
+    texts = {"a": "market price", "b": "dawn rope rope"}
+    with Collection(root / "thinned") as thinned:
+        thinned.add([{"id": f"{name}{n}", "text": texts[name]} for name in texts for n in range(3)])
+    with Collection(root / "copied") as copied:
+        copied.add([{"id": f"copy-{n}", "text": "market price ice", "title": f"T{n}"} for n in range(3)])
+    Collection.create(root / "empty", toy_model()).close()
+    model = toy_model()
+    stuck = replace(model.encoder, threshold=np.where(np.arange(16) == 3, 1.0, 0.5))
+    with Collection.create(root / "stuck", Model(stuck, model.features)) as collection:
+        collection.add([document(1, "ship")])
+    with serving(*root.iterdir()) as server:
+        server.root = root
+        yield server
+    shutil.rmtree(root)
+
+
+def test_the_map_is_computed_once_and_has_documents_as_they_are_now(lab: Server) -> None:
+    path, folder = "/v1/collections/mapped/map", lab.root / "mapped"
+    first = lab.get(path)
+    assert first.status_code == 202 and first.json()["state"] == "running"
+    result = wait_for_job(lab, path)
+    assert result["documents"] == 41 and len(result["ids"]) == 40 and "unknown" not in result["ids"]
+    assert len(result["x"]) == len(result["y"]) == len(result["titles"]) == len(result["labels"]) == 40
+    assert max(map(abs, result["x"] + result["y"])) == 1.0
+    stored = json.loads((folder / "map.json").read_text())
+    assert stored["ids"] == result["ids"] and stored.keys().isdisjoint({"titles", "labels"})
     with serving(folder) as server:  # another run uses it, and does not compute it again at once
-        assert server.get("/v1/collections/c/map").json() == result
+        assert server.get(path).json() == result
         assert json.loads((folder / "map.json").read_text()) == stored
-
-
-def test_a_deleted_document_is_not_on_the_map_and_a_replaced_one_as_it_is_now(folder: Path) -> None:
-    path = "/v1/collections/c/map"
-    with serving(folder) as server:
-        before = wait_for_job(server, path)
-        server.post("/v1/collections/c/documents/delete", {"ids": ["d1"]})
+        server.post("/v1/collections/mapped/documents/delete", {"ids": ["d1"]})
         changed = {"id": "d2", "text": "a secret no more\nship", "labels": ["new"]}
-        server.post("/v1/collections/c/documents", {"documents": [changed]})
+        server.post("/v1/collections/mapped/documents", {"documents": [changed]})
         after = server.get(path).json()
         assert after["current"] is False
-        assert after["ids"] == [doc_id for doc_id in before["ids"] if doc_id != "d1"]
+        assert after["ids"] == [doc_id for doc_id in result["ids"] if doc_id != "d1"]
         place = after["ids"].index("d2")
         assert (after["titles"][place], after["labels"][place]) == ("a secret no more", "new")
-        assert after["x"][place] == before["x"][before["ids"].index("d2")]
+        assert after["x"][place] == result["x"][result["ids"].index("d2")]
         assert "d1" not in json.loads((folder / "map.json").read_text())["ids"]
-    with serving(folder) as server:
-        assert "d1" not in server.get(path).json()["ids"]
+    assert "d1" not in lab.get(path).json()["ids"]
 
 
-def test_a_damaged_map_is_computed_again(folder: Path) -> None:
-    (folder / "map.json").write_text("{", encoding="utf-8")
-    with serving(folder) as server:
-        assert server.get("/v1/collections/c/map").status_code == 202  # damaged: it is computed again
-        assert len(wait_for_job(server, "/v1/collections/c/map")["ids"]) == 40
+def test_a_damaged_map_is_computed_again(lab: Server) -> None:
+    assert lab.get("/v1/collections/damaged/map").status_code == 202  # damaged: it is computed again
+    assert len(wait_for_job(lab, "/v1/collections/damaged/map")["ids"]) == 40
 
 
-def test_deleted_documents_are_not_among_the_duplicates(folder: Path) -> None:
-    with Collection(folder) as collection:
-        texts = {"a": "market price", "b": "dawn rope rope"}
-        collection.add([{"id": f"{name}{n}", "text": texts[name]} for name in texts for n in range(3)])
-    path = "/v1/collections/c/duplicates?threshold=0.99"
-    with serving(folder) as server:
-        found = wait_for_job(server, path)
-        assert {"a0", "a1", "a2", "b0"} <= {one["id"] for cluster in found["largest"] for one in cluster}
-        server.post("/v1/collections/c/documents/delete", {"ids": ["a1", "b0"]})
-        left = server.get(path).json()
-        ids = {one["id"] for cluster in left["largest"] for one in cluster}
-        assert {"a0", "a2"} <= ids and ids.isdisjoint({"a1", "b0"})
-        assert all(one["representative"] in ids for cluster in left["largest"] for one in cluster)
+def test_deleted_documents_are_not_among_the_duplicates(lab: Server) -> None:
+    path = "/v1/collections/thinned/duplicates?threshold=0.99"
+    found = wait_for_job(lab, path)
+    assert {"a0", "a1", "a2", "b0"} <= {one["id"] for cluster in found["largest"] for one in cluster}
+    lab.post("/v1/collections/thinned/documents/delete", {"ids": ["a1", "b0"]})
+    left = lab.get(path).json()
+    ids = {one["id"] for cluster in left["largest"] for one in cluster}
+    assert {"a0", "a2"} <= ids and ids.isdisjoint({"a1", "b0"})
+    assert all(one["representative"] in ids for cluster in left["largest"] for one in cluster)
 
 
 def test_ever_new_options_of_duplicates_are_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,31 +115,26 @@ def test_ever_new_options_of_duplicates_are_limited(folder: Path, monkeypatch: p
     jobs.close()
 
 
-def test_duplicates_are_found_by_a_separate_process(folder: Path) -> None:
-    with Collection(folder) as collection:
-        collection.add([{"id": f"copy-{n}", "text": "market price ice", "title": f"T{n}"} for n in range(3)])
-    path = "/v1/collections/c/duplicates"
-    with serving(folder) as server:
-        result = wait_for_job(server, f"{path}?threshold=0.99")
-        assert result["documents"] == 44 and result["left"] == 44 - result["duplicates"]
-        cluster = next(c for c in result["largest"] if "copy-0" in [one["id"] for one in c])
-        assert [one["action"] for one in cluster][:2] == ["keep", "drop"]
-        assert {"T0", "T1", "T2"} <= {one["title"] for one in cluster}
-        server.get(f"{path}?group_by=nothing")
-        response = server.get(f"{path}?group_by=nothing")
-        while response.status_code == 202:
-            response = server.get(f"{path}?group_by=nothing")
-            time.sleep(0.1)
-        assert response.status_code == 400 and 'no document has a field "nothing"' in response.json()["error"]
+def test_duplicates_are_found_by_a_separate_process(lab: Server) -> None:
+    path = "/v1/collections/copied/duplicates"
+    result = wait_for_job(lab, f"{path}?threshold=0.99")
+    assert result["documents"] == 44 and result["left"] == 44 - result["duplicates"]
+    cluster = next(c for c in result["largest"] if "copy-0" in [one["id"] for one in c])
+    assert [one["action"] for one in cluster][:2] == ["keep", "drop"]
+    assert {"T0", "T1", "T2"} <= {one["title"] for one in cluster}
+    lab.get(f"{path}?group_by=nothing")
+    response = lab.get(f"{path}?group_by=nothing")
+    while response.status_code == 202:
+        response = lab.get(f"{path}?group_by=nothing")
+        time.sleep(0.1)
+    assert response.status_code == 400 and 'no document has a field "nothing"' in response.json()["error"]
 
 
-def test_an_empty_collection_has_an_empty_map(tmp_path: Path) -> None:
-    Collection.create(tmp_path / "c", toy_model()).close()
-    with serving(tmp_path / "c") as server:
-        assert wait_for_job(server, "/v1/collections/c/map")["ids"] == []
-        assert server.get("/v1/collections/c").json()["documents"] == 0
-        assert server.get("/v1/collections/c/facets").json() == {"documents": 0, "facets": []}
-        assert server.post("/v1/collections/c/search", {"text": "ship"}).json()["hits"] == []
+def test_an_empty_collection_has_an_empty_map(lab: Server) -> None:
+    assert wait_for_job(lab, "/v1/collections/empty/map")["ids"] == []
+    assert lab.get("/v1/collections/empty").json()["documents"] == 0
+    assert lab.get("/v1/collections/empty/facets").json() == {"documents": 0, "facets": []}
+    assert lab.post("/v1/collections/empty/search", {"text": "ship"}).json()["hits"] == []
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 30])
@@ -194,19 +202,14 @@ def test_the_schema_describes_every_path(shared: Server) -> None:
     assert body["content"]["application/json"]["schema"]["examples"][0]["text"]
 
 
-def test_the_infinite_margin_of_a_constant_bit_is_null_in_json(tmp_path: Path) -> None:
-    model = toy_model()
-    stuck = replace(model.encoder, threshold=np.where(np.arange(16) == 3, 1.0, 0.5))
-    with Collection.create(tmp_path / "c", Model(stuck, model.features)) as collection:
-        collection.add([document(1, "ship")])
-    with serving(tmp_path / "c") as server:
-        response = server.post("/v1/collections/c/explain", {"text": "ship", "id": "d1"})
-        assert response.json()["bits"][3] == {
-            "bit": 3,
-            "query": False,
-            "hit": False,
-            "query_margin": None,
-            "hit_margin": None,
-        }
-        with server.client() as client:
-            assert client.explain("ship", "d1").bits[3].hit_margin == -np.inf
+def test_the_infinite_margin_of_a_constant_bit_is_null_in_json(lab: Server) -> None:
+    response = lab.post("/v1/collections/stuck/explain", {"text": "ship", "id": "d1"})
+    assert response.json()["bits"][3] == {
+        "bit": 3,
+        "query": False,
+        "hit": False,
+        "query_margin": None,
+        "hit_margin": None,
+    }
+    with lab.client("stuck") as client:
+        assert client.explain("ship", "d1").bits[3].hit_margin == -np.inf

@@ -44,7 +44,7 @@ RECALL_QUERIES = 200
 class IVF:
     """An inverted file over an array of codes that is stored elsewhere."""
 
-    centroids: Codes  # (lists, bytes)
+    centroids: Codes  # (lists, bytes), at least one: codes may be added to an index of none
     offsets: NDArray[np.int64]  # (lists + 1,): list i is rows[offsets[i] : offsets[i + 1]]
     rows: NDArray[np.int32]  # (documents,), ascending in each list
 
@@ -145,6 +145,8 @@ class IVF:
             if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != dimensions:
                 raise InputError(f"an IVF index needs {name} of {np.dtype(dtype)} in {dimensions} dimensions")
         centroids, offsets, rows = (np.ascontiguousarray(arrays[name]) for name in expected)
+        if not len(centroids):
+            raise InputError("an IVF index needs at least one list: build it again")
         fits = len(offsets) == len(centroids) + 1 and offsets[0] == 0 and offsets[-1] == len(rows)
         # Any other row or offset would make the kernel read memory outside the codes.
         ascends = not (np.diff(offsets) < 0).any()
@@ -163,11 +165,13 @@ class IVF:
 
 
 def find_centroids(codes: Codes, *, count: int, rng: np.random.Generator) -> Codes:
-    """Return at most `count` centroids (centroids, bytes), learnt from a sample by k-majority.
+    """Return 1 to `count` centroids (centroids, bytes), learnt from a sample by k-majority.
 
     k-majority is k-means for binary codes: Hamming distances, and a centroid's bit is the majority of its
     members'. The k-means of the neighbour graph works on unit vectors with cosines and means.
     """
+    if not len(codes):
+        return np.zeros((1, codes.shape[1]), dtype=np.uint8)
     size = min(len(codes), SAMPLE_PER_CENTROID * count)
     sample = codes[np.sort(rng.choice(len(codes), size=size, replace=False))]
     # Many documents may share a code, and of two equal centroids one would stay without members.
