@@ -75,7 +75,7 @@ class TfidfFeatures:
     def __init__(
         self,
         *,
-        max_terms: int = 10_000,
+        max_terms: int = 30_000,
         min_df: int | float = 2,
         max_df: int | float = 0.5,
         sublinear_tf: bool = True,
