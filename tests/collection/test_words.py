@@ -115,6 +115,13 @@ def test_another_model_brings_its_own_words(collection: snuh.Collection) -> None
     assert set(ids(collection.search("zeppelin", mode="words"))) == {"d", "e"}  # stemmed
 
 
+def test_documents_and_codes_are_compared_by_codes(collection: snuh.Collection) -> None:
+    with pytest.raises(InputError, match="needs the text of a query"):
+        collection.similar("a", mode="hybrid")
+    with pytest.raises(InputError, match="needs the text of a query"):
+        collection.search_codes(collection.model.encode(["ship"]), mode="words")
+
+
 @pytest.mark.parametrize("options", [{"radius": 3}, {"rerank": "cosine"}, {"approximate": True}])
 def test_options_of_codes_are_refused(collection: snuh.Collection, options: dict[str, object]) -> None:
     with pytest.raises(InputError, match="is for searches by codes"):

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from snuh.codes import check_codes
 from snuh.collection.backend import NewDocument, State, module_of, retry_once
 from snuh.collection.model_files import check_takes_texts
-from snuh.collection.query import QueryEngine, SearchOptions, check_filter, check_texts, resolve_options
+from snuh.collection.query import (
+    QueryEngine,
+    SearchOptions,
+    check_by_codes,
+    check_filter,
+    check_texts,
+    resolve_options,
+)
 from snuh.collection.query_text import parse_query
 from snuh.collection.results import Added, IndexInfo, Info, Sample
 from snuh.corpus import Document
@@ -301,14 +308,16 @@ class Collection:
         resolved = resolve_options(options)
         if resolved.rerank is not None:
             raise InputError("rerank needs the text of a query, got a code: use search or search_many")
+        check_by_codes(resolved)
         with self._current() as engine:
             matches = engine.find(check_codes(codes, bits=engine.model.bits), resolved, limit=resolved.limit)
             return engine.load_hits(matches, resolved)
 
     @retry_once
     def similar(self, doc_id: str, **options: Unpack[SearchOptions]) -> list[Hit]:
-        """Find the documents nearest to a stored one, excluding itself; options as for `search`."""
+        """Find the documents nearest to a stored one, excluding itself; options as for `search`, by codes."""
         resolved = resolve_options(options)
+        check_by_codes(resolved)
         with self._current() as engine:
             seq = self._seq_of(doc_id)
             codes = engine.backend.codes_of([seq]).codes

@@ -31,6 +31,7 @@ DEFAULT_SHORTLISTS: dict[Rerank, int] = {"asymmetric": 1_000, "cosine": 200}
 SPECIAL_FIELDS = (ID, LABELS, SPLIT)
 MAX_COMPARED_FIELDS, MAX_LISTED_FIELDS = 1_000, 20  # in the message about an unknown field
 PHRASE_CANDIDATES = 4  # documents whose texts are read for each hit of a query with phrases
+MAX_PHRASE_CANDIDATES = 20_000  # documents with all words of a phrase that are read at most, the best first
 READ_AT_ONCE = 8  # documents, to compare their texts with a query
 SINGLE_THREAD_CHARACTERS = 100_000  # tokenizing less takes no longer than starting threads
 
@@ -113,6 +114,12 @@ def _resolve(
     condition = None if where is None else parse_filter(where)
     limit = k if rerank is None else max(k, shortlist or DEFAULT_SHORTLISTS[rerank])
     return ResolvedOptions(k, condition, radius, rerank, limit, approximate, characters, mode)
+
+
+def check_by_codes(options: ResolvedOptions) -> None:
+    """Raise InputError if options ask for words where only codes are compared."""
+    if options.mode != "codes":
+        raise InputError(f'mode="{options.mode}" needs the text of a query: omit it, or use search')
 
 
 def _is_integer(value: Any) -> bool:
@@ -248,9 +255,9 @@ class QueryEngine:
                     for phrase in parsed.excluded_phrases
                 )
             ]
-            if not checked or len(kept) >= options.k or len(ranked) < limit:
+            if not checked or len(kept) >= options.k or len(ranked) < limit or limit >= MAX_PHRASE_CANDIDATES:
                 break
-            limit *= 4
+            limit = min(4 * limit, MAX_PHRASE_CANDIDATES)
         wanted = {term: word for word in parsed.text.split() for term in keeping.terms(word)}
         hits = []
         for match in kept[: options.k]:
