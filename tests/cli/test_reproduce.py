@@ -293,8 +293,8 @@ def test_help_says_what_each_target_is() -> None:
 
 def test_help_and_table_need_no_torch() -> None:
     Path("runs.jsonl").write_text(json.dumps(finished(0.5)) + "\n")
-    assert run_guarded("reproduce", "--help").returncode == 0
+    assert run_guarded(("reproduce", "--help")).returncode == 0
     for target in ("table1", "table2"):
-        done = run_guarded("reproduce", target, "--table", "--results", "runs.jsonl")
+        done = run_guarded(("reproduce", target, "--table", "--results", "runs.jsonl"))
         assert done.returncode == 0, done.stderr
         assert "**.500** (1)" in done.stdout

@@ -36,6 +36,7 @@ def test_encode_needs_one_target(source: Path) -> None:
     assert ran.code == 2 and "--model and --out go together" in ran.stderr
 
 
+@pytest.mark.long  # it starts another cluster; the commands themselves are tested above
 def test_spark_submit_runs_the_command(
     source: Path, model: snuh.Model, codes: dict[str, bytes], tmp_path: Path
 ) -> None:
