@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import snuh
 from tests.cli.running import environment, run
 from tests.spark.cluster import SETTINGS, TIMEOUT_SECONDS, read_codes, require_java
