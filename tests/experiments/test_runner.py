@@ -47,7 +47,7 @@ def test_a_row_has_the_figures_that_the_codes_reach(toy: Corpus) -> None:
     assert row["chance"] == pytest.approx(same.mean(), abs=1e-5)
     assert (row["epochs"], row["stopped"], row["commit"], row["error"]) == (2, "epochs", "abc", None)
     assert row["all_parameters"]["trees"] == 2 and row["all_parameters"]["tau"] == 0.1
-    assert row["all_features"]["max_terms"] == 10_000
+    assert row["all_features"]["max_terms"] == 30_000
     assert row["peak_megabytes"] > 50 and row["seconds"] > 0
 
 
