@@ -88,6 +88,18 @@ def test_writes_are_seen_by_all_processes(collection: snuh.Collection) -> None:
     assert ids(snuh.Collection(collection.location).search("longer", mode="words")) == ["d"]
 
 
+def test_distances_are_those_of_the_codes_after_additions_and_replacements(
+    collection: snuh.Collection,
+) -> None:
+    collection.search("ship", mode="hybrid")  # writes the file, which becomes the base
+    collection.add({"id": f"{doc_id}2", "text": text[::-1] + " ship dawn"} for doc_id, text in TEXTS.items())
+    for _ in range(2):
+        exact = {hit.document.id: hit.distance for hit in collection.search("ship dawn", k=20)}
+        hits = collection.search("ship dawn", mode="hybrid", k=20)
+        assert {hit.document.id: hit.distance for hit in hits if hit.document.id in exact} == exact
+        collection.add([{"id": "a", "text": "market market"}])
+
+
 def test_the_file_is_rebuilt_when_it_is_damaged_or_missing(collection: snuh.Collection) -> None:
     folder = Path(str(collection.location))
     expected = ids(collection.search("harbour dawn", mode="hybrid"))

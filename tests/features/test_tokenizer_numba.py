@@ -14,7 +14,7 @@ from tests.features.test_analyzer import TEXTS
 import snuh
 from snuh.features import tokenizer_numba
 from snuh.features.analyzer import Analyzer, segment
-from snuh.features.tokenizer_numba import NumbaTermCounter, WordTable
+from snuh.features.tokenizer_numba import NumbaTermCounter, WordInterner
 from snuh.features.weighting import PythonTermCounter
 
 LITERAL = Analyzer(stemming=False)
@@ -28,7 +28,7 @@ def words_of(text: str) -> list[str]:
 @settings(max_examples=300)
 @given(texts=st.lists(TEXTS | LONG, max_size=6))
 def test_the_kernel_finds_the_words_of_the_analyzer(texts: list[str]) -> None:
-    table = WordTable()
+    table = WordInterner()
     numbers = table.number(texts)
     words = table.words()
     assert len(set(words)) == len(words) == len(table)
@@ -62,7 +62,7 @@ def test_words_end_at_the_end_of_their_text() -> None:
 
 
 def test_a_growing_table_keeps_every_word() -> None:
-    table = WordTable()
+    table = WordInterner()
     texts = [" ".join(f"{number:x}term{part}" for number in range(3_000)) for part in range(10)]
     first = table.number(texts)
     assert len(table) == 30_000

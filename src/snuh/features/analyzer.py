@@ -56,7 +56,8 @@ _POINTS = re.compile(
 )
 
 _WORD_ASCII = re.compile(
-    r"(?:[A-Za-z]-(?=[A-Za-z]{2}))?[A-Za-z0-9](?:[A-Za-z0-9]|['_](?=[A-Za-z0-9])){0,99}"
+    r"(?:[A-Za-z]-(?=[A-Za-z]{2}))?[A-Za-z0-9](?:[A-Za-z0-9]|['_](?=[A-Za-z0-9]))"
+    f"{{0,{MAX_WORD - 1}}}"
     r"(?:(?:\+\+|\#)(?![A-Za-z0-9_+#]))?"
 )
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+")

@@ -1,6 +1,6 @@
 """The analyzer in bulk: segmentation and counting compiled by numba.
 
-`WordTable` numbers the distinct words of texts, as `snuh.features.analyzer.segment` finds them. Texts are
+`WordInterner` numbers the distinct words of texts, as `snuh.features.analyzer.segment` finds them. Texts are
 scanned as UTF-8 bytes; each word is hashed, looked up in an open-addressing table and compared byte by byte
 with the word found there. What a word means is computed by the analyzer, once per distinct word.
 """
@@ -52,7 +52,7 @@ class WordNumbers(NamedTuple):
     words: NDArray[np.int32]
 
 
-class WordTable:
+class WordInterner:
     """Numbers distinct words in the order in which they are first seen; not safe for several threads."""
 
     def __init__(self) -> None:
@@ -87,12 +87,12 @@ class WordTable:
         pool, starts = self._pool.tobytes(), self._starts[start : self._size + 1].tolist()
         return [pool[first:last].decode("utf-8", "surrogatepass") for first, last in pairwise(starts)]
 
-    def _grow(self, characters: int) -> None:
-        """Make room for twice as many words, or for all that a text of so many bytes can have."""
+    def _grow(self, n_bytes: int) -> None:
+        """Make room for twice as many words, or for all words of a text with this number of bytes."""
         used = self._starts[self._size]
-        pool = np.empty(max(2 * len(self._pool), used + 2 * characters), dtype=np.uint8)
+        pool = np.empty(max(2 * len(self._pool), used + 2 * n_bytes), dtype=np.uint8)
         pool[:used] = self._pool[:used]
-        room = max(2 * len(self._starts), self._size + characters // 2 + 2)
+        room = max(2 * len(self._starts), self._size + n_bytes // 2 + 2)
         starts = np.zeros(room, dtype=np.int64)
         starts[: self._size + 1] = self._starts[: self._size + 1]
         self._pool, self._starts = pool, starts
@@ -104,7 +104,7 @@ class CorpusWords:
     """The distinct words of each text of a corpus, collected batch by batch."""
 
     def __init__(self) -> None:
-        self._table = WordTable()
+        self._table = WordInterner()
         self._parts: list[TermCounts] = []
 
     def add(self, texts: Sequence[str]) -> None:
@@ -180,7 +180,7 @@ class TermColumns:
     """
 
     def __init__(self, analyzer: Expander, column: Callable[[str], int | None]) -> None:
-        self.table = WordTable()
+        self.table = WordInterner()
         self._analyzer = analyzer
         self._column = column
         self._indptr = np.zeros(1, dtype=np.int64)

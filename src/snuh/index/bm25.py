@@ -20,7 +20,7 @@ from scipy import sparse
 from snuh._numba import njit
 
 K1, B = 1.2, 0.75
-MAX_COUNT = 255  # a term that is in a document more often counts as so many
+MAX_COUNT = 255  # term frequencies are capped here, to fit into a byte
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -41,20 +41,20 @@ MAX_WRITES_BEHIND = 50_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class WordRows:
+class PostingRows:
     """Postings with the seqs of their rows, ascending."""
 
     seqs: NDArray[np.int64]
     postings: Postings
 
 
-def empty_rows() -> WordRows:
+def empty_rows() -> PostingRows:
     """Return no rows."""
     integers = np.zeros(0, dtype=np.int32)
     postings = Postings(
         np.zeros(0, np.uint64), np.zeros(1, np.int64), integers, np.zeros(0, np.uint8), integers
     )
-    return WordRows(np.zeros(0, dtype=np.int64), postings)
+    return PostingRows(np.zeros(0, dtype=np.int64), postings)
 
 
 class IndexTerms:
@@ -98,7 +98,7 @@ class TermReader:
             self._counts.append(not term.startswith(STOP))
         return number
 
-    def read(self, seqs: Sequence[int], texts: Sequence[str]) -> WordRows:
+    def read(self, seqs: Sequence[int], texts: Sequence[str]) -> PostingRows:
         """Return the rows of documents, which are ordered by seq."""
         counted = self._columns.count(texts)
         rows = np.repeat(np.arange(len(texts)), np.diff(counted.indptr))
@@ -106,7 +106,7 @@ class TermReader:
         lengths = np.bincount(rows, weights=weights, minlength=len(texts)).astype(np.int32)
         keys = np.array(self._keys, dtype=np.uint64)
         postings = build_postings(keys, counted.indptr, counted.indices, counted.counts, lengths)
-        return WordRows(np.asarray(seqs, dtype=np.int64), postings)
+        return PostingRows(np.asarray(seqs, dtype=np.int64), postings)
 
 
 class WordTable:
@@ -123,11 +123,11 @@ class WordTable:
             self.stamp, base = file
             self._set_base(base)
         self._file_stamp = self.stamp
-        self._aligned: dict[object, _Codes] = {}
 
-    def _set_base(self, base: WordRows) -> None:
+    def _set_base(self, base: PostingRows) -> None:
         self.base, self.tail = base, empty_rows()
         self.live: NDArray[np.bool_] | None = None  # rows of the base that are current; None for all
+        self._aligned: dict[tuple[str, int], _Codes] = {}  # by the token of the codes and the part
 
     @property
     def parts(self) -> list[tuple[NDArray[np.int64], Part]]:
@@ -139,8 +139,10 @@ class WordTable:
 
     def __len__(self) -> int:
         """Count the documents."""
-        dead = 0 if self.live is None else len(self.live) - int(np.count_nonzero(self.live))
-        return len(self.base.seqs) - dead + len(self.tail.seqs)
+        return len(self.base.seqs) - self._dead() + len(self.tail.seqs)
+
+    def _dead(self) -> int:
+        return 0 if self.live is None else len(self.live) - int(np.count_nonzero(self.live))
 
     def refresh(self, store: Store, state: LocalState) -> None:
         """Read all changes since the last call from the store."""
@@ -160,12 +162,12 @@ class WordTable:
             self._file_stamp = None
         self.stamp = Stamp(state.write, state.token, state.next_seq - 1)
 
-    def _read_after(self, store: Store, last: int) -> Iterator[WordRows]:
+    def _read_after(self, store: Store, last: int) -> Iterator[PostingRows]:
         while batch := store.documents(after=last, limit=BATCH_DOCUMENTS):
             yield self._read((seq, document.text) for seq, document in batch)
             last = batch[-1][0]
 
-    def _read(self, documents: Iterable[tuple[int, str]]) -> WordRows:
+    def _read(self, documents: Iterable[tuple[int, str]]) -> PostingRows:
         if self._reader is None:
             self._reader = TermReader(self.analyzer)
         seqs, texts = zip(*documents, strict=True)
@@ -179,7 +181,7 @@ class WordTable:
             self.live = ~in_base if self.live is None else self.live & ~in_base
         self.tail = _merge([self.tail], keep=[~np.isin(self.tail.seqs, seqs, assume_unique=True)])
 
-    def _insert(self, parts: list[WordRows]) -> None:
+    def _insert(self, parts: list[PostingRows]) -> None:
         if parts:
             self.tail = _merge([self.tail, *parts])
 
@@ -204,7 +206,7 @@ class WordTable:
         word_scale = standardize(
             [(scores, part.live) for scores, (_, part) in zip(word_scores, parts, strict=True)]
         )
-        aligned = [self._codes_of(codes, seqs) for seqs, _ in parts]
+        aligned = [self._codes_of(codes, seqs, number) for number, (seqs, _) in enumerate(parts)]
         by_code = [np.zeros(len(seqs), dtype=np.float32) for seqs, _ in parts]
         code_scale = Standard(0.0, 0.0)
         if query.margins is not None:
@@ -216,9 +218,8 @@ class WordTable:
         matches = []
         for number, (seqs, part) in enumerate(parts):
             allowed = _allowed(part, seqs, among, required, excluded)
-            if (
-                query.margins is None or not code_scale.inverse
-            ):  # words alone: a document must have one of them
+            if query.margins is None or not code_scale.inverse:
+                # By words alone, a document must have one of them.
                 has_word = word_scores[number] > 0
                 allowed = has_word if allowed is None else allowed & has_word
             best, sums = top_rows(
@@ -232,11 +233,11 @@ class WordTable:
                 matches.append(RankedMatch(int(seqs[row]), total, distance, word, None if by_words else code))
         return sorted(matches, key=lambda match: (-match.score, match.distance, match.seq))[:k]
 
-    def _codes_of(self, codes: CodeTable, seqs: NDArray[np.int64]) -> _Codes:
+    def _codes_of(self, codes: CodeTable, seqs: NDArray[np.int64], part: int) -> _Codes:
         """Return the codes of rows; they are the code file itself if it has the same rows."""
         if codes.live is None and not len(codes.tail.seqs) and np.array_equal(codes.base.seqs, seqs):
             return _Codes(codes.base.codes, None)
-        key = (id(codes), None if codes.stamp is None else codes.stamp.token, len(seqs))
+        key = ("" if codes.stamp is None else codes.stamp.token, part)
         if (cached := self._aligned.get(key)) is not None:
             return cached
         rows = codes.rows()
@@ -259,8 +260,7 @@ class WordTable:
             return False
         if self._file_stamp is None or self.stamp.write - self._file_stamp.write > MAX_WRITES_BEHIND:
             return True
-        dead = 0 if self.live is None else len(self.live) - int(np.count_nonzero(self.live))
-        return dead + len(self.tail.seqs) > max(MIN_CHANGES, CHANGED_FRACTION * len(self.base.seqs))
+        return self._dead() + len(self.tail.seqs) > max(MIN_CHANGES, CHANGED_FRACTION * len(self.base.seqs))
 
     def save(self) -> None:
         """Write all postings to the file, which becomes the base."""
@@ -308,7 +308,7 @@ def _distance(rows: _Codes, row: int, margins: NDArray[np.floating] | None, bits
     return int(np.count_nonzero(np.unpackbits(rows.codes[row]) != (margins > 0)))
 
 
-def _merge(parts: Sequence[WordRows], *, keep: Sequence[NDArray[np.bool_]] | None = None) -> WordRows:
+def _merge(parts: Sequence[PostingRows], *, keep: Sequence[NDArray[np.bool_]] | None = None) -> PostingRows:
     """Merge rows, ordered by seq; `keep` tells which rows of each part stay."""
     masks = keep or [np.ones(len(part.seqs), dtype=bool) for part in parts]
     kept = [part.seqs[mask] for part, mask in zip(parts, masks, strict=True)]
@@ -318,10 +318,10 @@ def _merge(parts: Sequence[WordRows], *, keep: Sequence[NDArray[np.bool_]] | Non
         numbers = np.full(len(part.seqs), -1, dtype=np.int32)
         numbers[mask] = np.searchsorted(seqs, part.seqs[mask])
         numbered.append((part.postings, numbers))
-    return WordRows(seqs, merge_postings(numbered, len(seqs)))
+    return PostingRows(seqs, merge_postings(numbered, len(seqs)))
 
 
-def write_word_file(path: Path, stamp: Stamp, fingerprint: str, rows: WordRows) -> None:
+def write_word_file(path: Path, stamp: Stamp, fingerprint: str, rows: PostingRows) -> None:
     """Replace the file atomically."""
     postings = rows.postings
     arrays: dict[str, NDArray[Any]] = {
@@ -356,7 +356,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def read_word_file(path: Path, fingerprint: str) -> tuple[Stamp, WordRows] | None:
+def read_word_file(path: Path, fingerprint: str) -> tuple[Stamp, PostingRows] | None:
     """Map a file into memory; None if it is missing, damaged, or of another analyzer."""
     try:
         with path.open("rb") as file:
@@ -384,7 +384,7 @@ def read_word_file(path: Path, fingerprint: str) -> tuple[Stamp, WordRows] | Non
         arrays[name] = data[position : position + length].view(kind)
         position += length
     seqs = arrays.pop("seqs")
-    return stamp, WordRows(seqs, Postings(**arrays))
+    return stamp, PostingRows(seqs, Postings(**arrays))
 
 
 def _start(stamp: Stamp, fingerprint: str) -> int:
