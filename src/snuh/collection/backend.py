@@ -85,6 +85,7 @@ class RankedMatch(NamedTuple):
     distance: int
     word_score: float
     code_score: float | None
+    terms: frozenset[str]  # of the query that the document has
 
 
 class LostConnectionError(CollectionError):

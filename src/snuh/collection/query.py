@@ -245,7 +245,9 @@ class QueryEngine:
         limit = PHRASE_CANDIDATES * options.k if checked else options.k
         while True:
             ranked = self.backend.rank(words, analyzer=analyzer, k=limit, where=options.where)
-            documents = self.backend.documents_of([match.seq for match in ranked])
+            documents = self.backend.documents_of(
+                [match.seq for match in ranked], characters=None if checked else options.characters
+            )
             kept = [
                 match
                 for match in ranked
@@ -262,12 +264,11 @@ class QueryEngine:
         hits = []
         for match in kept[: options.k]:
             document = documents[match.seq]
-            has = set(keeping.terms(document.text))
-            matched = tuple(dict.fromkeys(word for term, word in wanted.items() if term in has))
+            matched = tuple(dict.fromkeys(word for term, word in wanted.items() if term in match.terms))
             hits.append(
                 Hit(
                     match.distance,
-                    excerpt(document, options.characters),
+                    excerpt(document, options.characters) if checked else document,
                     match.score,
                     matched,
                     match.word_score,

@@ -225,12 +225,21 @@ class WordTable:
             best, sums = top_rows(
                 word_scores[number], by_code[number], (word_scale, code_scale), k=k, allowed=allowed
             )
+            present = {
+                term.removeprefix(STOP): set(
+                    best[np.isin(best, part.postings.rows_of(key_of(term)))].tolist()
+                )
+                for term in dict.fromkeys(terms.all_terms(query.text))
+            }
             for row, total in zip(best.tolist(), sums.tolist(), strict=True):
                 word = (float(word_scores[number][row]) - word_scale.mean) * word_scale.inverse
                 code = (float(by_code[number][row]) - code_scale.mean) * code_scale.inverse
                 distance = _distance(aligned[number], row, query.margins, bits)
                 by_words = query.margins is None
-                matches.append(RankedMatch(int(seqs[row]), total, distance, word, None if by_words else code))
+                has = frozenset(term for term, rows in present.items() if row in rows)
+                matches.append(
+                    RankedMatch(int(seqs[row]), total, distance, word, None if by_words else code, has)
+                )
         return sorted(matches, key=lambda match: (-match.score, match.distance, match.seq))[:k]
 
     def _codes_of(self, codes: CodeTable, seqs: NDArray[np.int64], part: int) -> _Codes:
