@@ -11,6 +11,8 @@ import uvicorn
 from fastapi import FastAPI, Response
 from pydantic import BaseModel
 
+from snuh.server.schemas import SearchResponse
+
 
 class Ask(BaseModel):
     text: str
@@ -28,6 +30,10 @@ def make_app(answer: Any) -> FastAPI:
 
     @app.post("/typed")
     async def typed(ask: Ask) -> Any:  # with a declared type pydantic serialises the JSON, which is faster
+        return answer
+
+    @app.post("/model")
+    async def model(ask: Ask) -> SearchResponse:  # with the model of the response, as FastAPI recommends
         return answer
 
     @app.post("/ready")

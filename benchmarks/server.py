@@ -4,9 +4,10 @@
 
 Documents of planted topics with 64-bit codes, k = 10, thousands of different texts. The contenders alternate
 in every round: "bare" returns a dict, as most FastAPI endpoints do; "typed" does so with a declared type,
-which FastAPI serialises faster; "ready" returns prepared bytes, the minimum for FastAPI; "exact" scans all
-codes, "approximate" uses the index of `snuh index`. Some responses are compared with brute force first. The
-servers and the load generator share the processors; the CPU time of each is reported. Prints JSON.
+which FastAPI serialises faster; "model" declares the model of the response; "ready" returns prepared bytes,
+the minimum for FastAPI; "exact" scans all codes, "approximate" uses the index of `snuh index`, "hybrid" is
+the default, by words and codes. Some responses are compared with brute force first. The servers and the load
+generator share the processors; the CPU time of each is reported. Prints JSON.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from benchmarks.served import BITS, make, queries
 from snuh.collection import Collection
 
 K, CHECKED, TEXTS = 10, 25, 5_000
+SEARCHES = ("exact", "approximate", "hybrid")
 
 
 def main() -> None:
@@ -59,34 +61,36 @@ def main() -> None:
             path = f"/v1/collections/{folder.name}/search"
             check(f"http://127.0.0.1:{port}{path}", texts, expected)
             answer = Path(temporary) / "answer.json"
-            response = httpx.post(f"http://127.0.0.1:{port}{path}", json={"text": texts[0], "k": K})
+            response = httpx.post(
+                f"http://127.0.0.1:{port}{path}", json={"text": texts[0], "k": K, "mode": "codes"}
+            )
             answer.write_text(response.text, encoding="utf-8")
             with bare(answer) as (bare_port, bare_server):
                 contenders = {
-                    "bare": (bare_port, "/bare", False, bare_server),
-                    "typed": (bare_port, "/typed", False, bare_server),
-                    "ready": (bare_port, "/ready", False, bare_server),
-                    "exact": (port, path, False, server),
-                    "approximate": (port, path, True, server),
+                    "bare": (bare_port, "/bare", {}, bare_server),
+                    "typed": (bare_port, "/typed", {}, bare_server),
+                    "model": (bare_port, "/model", {}, bare_server),
+                    "ready": (bare_port, "/ready", {}, bare_server),
+                    "exact": (port, path, {"mode": "codes"}, server),
+                    "approximate": (port, path, {"mode": "codes", "approximate": True}, server),
+                    "hybrid": (port, path, {"mode": "hybrid"}, server),
                 }
                 result = measure(contenders, texts, options)
     report = {"documents": options.documents, "bits": BITS, "k": K, "clients": options.clients}
-    about = {"n_probe": lists.settings["read"], "recall": lists.recall}
+    about = {"n_probe": lists.settings["n_probe"], "recall": lists.recall}
     print(json.dumps({**report, **result, "lists": about, "machine": facts()}, indent=2))
 
 
 def measure(
-    contenders: dict[str, tuple[int, str, bool, psutil.Process]],
+    contenders: dict[str, tuple[int, str, dict[str, object], psutil.Process]],
     texts: list[str],
     options: argparse.Namespace,
 ) -> dict[str, object]:
     loads: dict[str, list[Loaded]] = {name: [] for name in contenders}
     cpu: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(options.rounds + 1):
-        for name, (port, path, approximate, server) in contenders.items():
-            bodies = [
-                json.dumps({"text": text, "k": K, "approximate": approximate}).encode() for text in texts
-            ]
+        for name, (port, path, query, server) in contenders.items():
+            bodies = [json.dumps({"text": text, "k": K, **query}).encode() for text in texts]
             before = sum(server.cpu_times()[:2])
             result = load(
                 port, path, bodies, clients=options.clients, seconds=options.seconds if turn else 1.0
@@ -98,10 +102,10 @@ def measure(
     rates = {name: [one.requests / one.seconds for one in loads[name]] for name in contenders}
 
     def over(other: str) -> dict[str, float]:
-        pairs = {name: zip(rates[name], rates[other], strict=True) for name in ("exact", "approximate")}
+        pairs = {name: zip(rates[name], rates[other], strict=True) for name in SEARCHES}
         return {name: statistics.median(mine / its for mine, its in both) for name, both in pairs.items()}
 
-    others = ("bare", "typed", "ready")
+    others = ("bare", "typed", "model", "ready")
     return {"contenders": shown, "throughput_over": {other: over(other) for other in others}}
 
 
@@ -119,14 +123,14 @@ def summary(loads: list[Loaded], cpu: list[float]) -> dict[str, float]:
 
 def brute_force(collection: Collection, texts: list[str]) -> list[list[int]]:
     """Return the distances of the nearest documents of each text, by comparing all codes."""
-    every = np.ascontiguousarray(collection._backend._codes.rows().codes).view(np.uint64)[:, 0]  # type: ignore[attr-defined]
+    every = np.ascontiguousarray(collection._backend._codes().rows().codes).view(np.uint64)[:, 0]  # type: ignore[attr-defined]
     codes = collection.model.encode(texts).view(np.uint64)[:, 0]
     return [np.sort(np.bitwise_count(every ^ code))[:K].tolist() for code in codes]
 
 
 def check(url: str, texts: list[str], expected: list[list[int]]) -> None:
     for text, distances in zip(texts, expected, strict=False):
-        hits = httpx.post(url, json={"text": text, "k": K}).json()["hits"]
+        hits = httpx.post(url, json={"text": text, "k": K, "mode": "codes"}).json()["hits"]
         if [hit["distance"] for hit in hits] != distances:
             raise SystemExit(f"the answer to {text!r} is not that of brute force")
 

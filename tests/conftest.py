@@ -34,9 +34,19 @@ SLOW = (
     "tests/cli/test_tune",
     "tests/collection/test_milvus_contract",
     "tests/collection/test_postgres",
+    "tests/examples/",
     "tests/experiments/report/",
     "tests/server/",
     "tests/test_demo",
+)
+
+# Those that take a minute each where the others take seconds: "make long" runs them.
+LONG = (
+    "tests/browser/test_appearance.py::test_every_view_fits_and_passes_axe",
+    "tests/collection/test_milvus_contract.py::test_an_open_collection_goes_on_after_its_server_was_killed",
+    "tests/collection/test_milvus_contract.py::test_it_answers_like_a_dictionary",
+    "tests/collection/test_milvus_contract.py::test_the_index_of_milvus_finds_exactly_what_a_scan_does",
+    "tests/spark/test_commands.py::test_the_commands_run",
 )
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -51,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
+        if item.nodeid.startswith(LONG):
+            item.add_marker("long")
 
 
 def _rank(item: pytest.Item) -> int:

@@ -21,22 +21,16 @@ def test_the_demo_finds_docstrings_of_the_same_package(tmp_path: Path) -> None:
     source, hasher = few_packages(), demo_hasher(bits=32, quick=True)
     hasher.fit_source(source)
     save_demo(tmp_path, hasher, source)
-    model = snuh.load(tmp_path / "model")
-    result = explore(model, source)
+    result = explore(tmp_path, source, queries=[*QUERIES, "qwxyz"])
     assert result.quality.packages == len(PACKAGES)
     assert result.quality.chance == pytest.approx(0.25, abs=0.05)
     assert result.quality.precision > 1.3 * result.quality.chance
-    assert [search.query for search in result.searches] == list(QUERIES)
-    for search in result.searches:
-        distances = [hit.distance for hit in search.hits]
-        assert len(distances) == 5 and distances == sorted(distances)
-
-
-def test_a_query_of_unknown_words_finds_nothing(tmp_path: Path) -> None:
-    source, hasher = few_packages(), demo_hasher(bits=32, quick=True)
-    hasher.fit_source(source)
-    assert hasher.model_ is not None
-    assert explore(hasher.model_, source, queries=["qwxyz"]).searches[0].hits == ()
+    assert [search.query for search in result.searches] == [*QUERIES, "qwxyz"]
+    *found, unknown = result.searches
+    for search in found:
+        scores = [hit.score or 0.0 for hit in search.hits]
+        assert len(scores) == 5 and scores == sorted(scores, reverse=True)
+    assert unknown.hits == [] and unknown.hits.note == 'no document contains "qwxyz"'
 
 
 def test_the_corpus_it_writes_can_be_read_again(tmp_path: Path) -> None:

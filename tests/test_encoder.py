@@ -21,7 +21,7 @@ def small_encoder(*, inputs: int = 12, hidden: int = 5, bits: int = 16) -> Encod
 
 
 def sparse_rows(documents: int, *, inputs: int = 12) -> sp.csr_matrix:
-    return sp.random(documents, inputs, density=0.4, format="csr", dtype=np.float32, rng=0)
+    return sp.random(documents, inputs, density=0.4, format="csr", dtype=np.float32, random_state=0)
 
 
 def test_values_are_the_layers_one_after_the_other() -> None:

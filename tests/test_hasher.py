@@ -4,6 +4,8 @@ import logging
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import snuh
@@ -90,9 +92,21 @@ def test_bad_settings_are_refused_before_any_text_is_read(changes: dict[str, obj
         TextHasher(**{"bits": 16, **changes}).fit(Unreadable())
 
 
-def test_a_generator_is_refused_because_texts_are_read_twice() -> None:
-    with pytest.raises(InputError, match="read twice"):
-        TextHasher().fit(text for text in ["a", "b"])
+def test_documents_of_any_kind_give_the_same_codes() -> None:
+    texts, _ = texts_and_labels()
+    frame = pd.DataFrame({"id": range(len(texts)), "text": texts})
+    expected = TextHasher("itq", bits=16).fit(texts).encode(texts)
+    for documents in (frame, pa.table(frame), frame.to_dict("records"), frame["text"]):
+        hasher = TextHasher("itq", bits=16).fit(documents)
+        assert (hasher.encode(documents) == expected).all()
+    hasher = TextHasher("itq", bits=16).fit(text for text in texts)
+    assert (hasher.encode(text for text in texts) == expected).all()
+
+
+@pytest.mark.parametrize("documents", ["one text", 7, {"text": "one"}])
+def test_a_single_document_is_refused(documents: object) -> None:
+    with pytest.raises(InputError, match="expected several documents, got one"):
+        TextHasher("itq").fit(documents)
 
 
 def test_encoding_before_fitting_says_what_to_do() -> None:
@@ -106,5 +120,5 @@ def test_training_without_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch)
     for name in [name for name in sys.modules if name.startswith(("snuh.methods.", "snuh.training."))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r'training needs PyTorch: pip install "snuh\[train\]"'):
+    with pytest.raises(MissingExtraError, match=r'training needs PyTorch: pip install "snuhash\[train\]"'):
         TextHasher().fit(["a", "b"])

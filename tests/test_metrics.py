@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+import pytrec_eval
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from snuh.codes import pack, unpack
@@ -15,7 +16,9 @@ from snuh.metrics import (
     count_by_distance,
     evaluate_codes,
     expected_precision,
+    paired_interval,
     precision_at_k,
+    ranking_quality,
 )
 
 Labels = list[tuple[str, ...]]
@@ -252,3 +255,32 @@ def test_random_codes_of_the_papers_size_score_at_chance() -> None:
     labels, query_labels = ([(str(name),) for name in rng.integers(0, 20, n)] for n in (11016, 3668))
     score = precision_at_k(queries, query_labels, codes, labels)
     assert score == pytest.approx(0.05, abs=0.005)  # random codes, twenty even classes
+
+
+@given(
+    grades=st.dictionaries(st.sampled_from("abcdefghijkl"), st.integers(0, 3), min_size=1),
+    ranking=st.permutations("abcdefghijklmnop"),
+    found=st.integers(0, 16),
+)
+def test_rankings_are_judged_as_by_trec_eval(grades: dict[str, int], ranking: list[str], found: int) -> None:
+    assume(any(grades.values()))
+    ranking = ranking[:found]
+    measures = {"ndcg_cut_10", "map", "recall_100", "recip_rank"}
+    evaluator = pytrec_eval.RelevanceEvaluator({"q": grades}, measures)
+    scores = {doc_id: float(len(ranking) - rank) for rank, doc_id in enumerate(ranking)}
+    quality = ranking_quality(ranking, grades)
+    expected = evaluator.evaluate({"q": scores}).get("q") or dict.fromkeys(measures, 0.0)
+    assert quality.ndcg_at_10 == pytest.approx(expected["ndcg_cut_10"])
+    assert quality.average_precision == pytest.approx(expected["map"])
+    assert quality.recall_at_100 == pytest.approx(expected["recall_100"])
+    assert quality.reciprocal_rank == pytest.approx(expected["recip_rank"])
+
+
+def test_the_interval_of_a_difference_covers_the_mean_and_shrinks_with_queries() -> None:
+    differences = np.random.default_rng(0).normal(0.1, 1.0, size=400)
+    low, high = paired_interval(differences[:25].tolist())
+    assert low < differences[:25].mean() < high
+    narrow_low, narrow_high = paired_interval(differences.tolist())
+    error = 1.96 * differences.std() / 20.0
+    assert narrow_low == pytest.approx(differences.mean() - error, abs=0.02)
+    assert narrow_high == pytest.approx(differences.mean() + error, abs=0.02)

@@ -138,7 +138,7 @@ def test_no_documents_make_no_codes(text_model: Model) -> None:
     ("documents", "message"),
     [
         ("one text", "expected a list of texts, got a single string"),
-        (["fine", 7], "document 1: expected a text"),
+        (["fine", 7], "document 2 must be a string"),
         (np.zeros((2, 3)), "takes texts, got an array of shape"),
     ],
 )

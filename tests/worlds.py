@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +55,8 @@ def write_jsonl(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
 @contextmanager
 def files_limited_to(size: int) -> Iterator[None]:
     """Limit files to `size` bytes, as if the disk were full."""
+    import resource  # not on Windows
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from snuh.client import AsyncClient as AsyncClient
     from snuh.client import Client as Client
     from snuh.collection import Collection as Collection
     from snuh.corpus import Document as Document
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from snuh.model import Model as Model
     from snuh.model import load as load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Imported on first use, so that `import snuh` is fast and does not need torch.
 _MODULES = {
+    "AsyncClient": "snuh.client",
     "Client": "snuh.client",
     "Collection": "snuh.collection",
     "Document": "snuh.corpus",
@@ -32,6 +34,7 @@ _MODULES = {
 }
 __all__ = [
     "SNUH",
+    "AsyncClient",
     "Client",
     "Collection",
     "Document",

@@ -17,8 +17,8 @@ from snuh.evaluation import evaluate_splits
 from snuh.hasher import TextHasher
 from snuh.io import atomic_write, check_replaceable
 from snuh.metrics import HEADLINE_CUTOFF
-from snuh.model import Model, load
-from snuh.search import Hit, UnknownWordsError, encode_query, nearest_hits
+from snuh.model import load
+from snuh.search import Hits
 
 MODEL_FOLDER, CORPUS_FILE, COLLECTION_FOLDER = "model", "docstrings.jsonl", "docstrings"
 QUERIES = (
@@ -46,10 +46,10 @@ class DemoQuality:
 
 @dataclass(frozen=True)
 class DemoSearch:
-    """A query and its hits; none if the model knows none of its words."""
+    """A query and its hits."""
 
     query: str
-    hits: tuple[Hit, ...]
+    hits: Hits
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,11 @@ def save_demo(folder: Path, hasher: TextHasher, source: TextSource) -> None:
         collection.add(source)
 
 
-def explore(model: Model, source: TextSource, *, queries: Sequence[str] = QUERIES) -> DemoResult:
-    """Evaluate the codes, with packages as labels, and run the queries."""
-    batches = list(encode_source(model, source))
-    searches = tuple(_search(model, query, batches) for query in queries)
+def explore(folder: Path, source: TextSource, *, queries: Sequence[str] = QUERIES) -> DemoResult:
+    """Evaluate the codes of a saved demo, with packages as labels, and search its collection."""
+    batches = list(encode_source(load(folder / MODEL_FOLDER), source))
+    with Collection(folder / COLLECTION_FOLDER) as collection:
+        searches = tuple(DemoSearch(query, collection.search(query, k=HITS)) for query in queries)
     return DemoResult(_quality(batches, source.name), searches)
 
 
@@ -129,10 +130,3 @@ def _quality(batches: Sequence[EncodedBatch], name: str) -> DemoQuality:
         documents=evaluation.health.documents,
         packages=len({package for names in labels for package in names}),
     )
-
-
-def _search(model: Model, query: str, batches: Sequence[EncodedBatch]) -> DemoSearch:
-    try:
-        return DemoSearch(query, tuple(nearest_hits(encode_query(model, query), batches, k=HITS)))
-    except UnknownWordsError:
-        return DemoSearch(query, ())

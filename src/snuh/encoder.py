@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from snuh.codes import check_bits, pack
 from snuh.errors import InputError
-from snuh.features.weighting import unit_rows
+from snuh.features.weighting import SparseRows, unit_rows
 
 Activation = Literal["identity", "relu", "tanh", "sigmoid", "cos"]
 Floats: TypeAlias = NDArray[np.float32]
-# A scipy sparse matrix or array, or a 2-D array-like; scipy has no type stubs.
+# A scipy sparse matrix or array, SparseRows, or a 2-D array-like; scipy has no type stubs.
 Rows: TypeAlias = Any
 
 BLOCK_ROWS = 4096
@@ -149,6 +149,8 @@ class Encoder:
 
     def _check_rows(self, X: Rows) -> Rows:
         """Return CSR or dense float32 rows after checking their columns and values."""
+        if isinstance(X, SparseRows) and not self.unit_rows and X.columns == self.inputs:
+            return X
         is_sparse = hasattr(X, "tocsr")
         rows: Rows = X.tocsr() if is_sparse else np.asarray(X)
         if rows.ndim != 2 or rows.shape[1] != self.inputs:

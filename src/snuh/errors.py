@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
 
 POSIX_MODULES = ("fcntl", "resource")  # that Windows lacks
 NEEDS_POSIX = "{} needs Linux or macOS: on Windows, use the Windows Subsystem for Linux"
@@ -53,11 +55,25 @@ def check_arguments(
             )
 
 
+def import_extra(name: str) -> Any:  # Any: a module without type stubs
+    """Import a module of an optional package; MissingExtraError if it is not installed."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from None
+
+
 def missing_extra(error: ModuleNotFoundError) -> ImportError:
     """Return the error to raise for a missing module: it names the extra to install, if there is one."""
     if error.name == "httpx":
-        return MissingExtraError('the client needs httpx: pip install "snuh[client]"')
+        return MissingExtraError('the client needs httpx: pip install "snuhash[client]"')
+    if error.name == "numba":
+        return MissingExtraError('this needs numba: pip install "snuhash[fast]"')
+    if error.name == "pyarrow":
+        return MissingExtraError(
+            'Parquet, data frames and .zst files need pyarrow: pip install "snuhash[parquet]"'
+        )
     names = {"torch": "PyTorch", "sklearn": "scikit-learn"}
     if error.name not in names:
         return error
-    return MissingExtraError(f'training needs {names[error.name]}: pip install "snuh[train]"')
+    return MissingExtraError(f'training needs {names[error.name]}: pip install "snuhash[train]"')

@@ -1,17 +1,20 @@
-"""Evaluate codes: the documents of one split are queries against those of another."""
+"""Evaluate codes, with the documents of one split as queries, and searches, with judged queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snuh.corpus import SPLITS
+from snuh.corpus.beir import JudgedQueries
 from snuh.encoding import EncodedBatch
 from snuh.errors import InputError, suggest
-from snuh.metrics import Evaluation, evaluate_codes
+from snuh.metrics import Evaluation, RankingQuality, evaluate_codes, ranking_quality
+
+QUERIES_AT_ONCE = 20
 
 
 @dataclass
@@ -72,3 +75,28 @@ def _check_part(part: _Part, name: str) -> None:
         raise InputError(
             f'no {part.split} document of {name} has labels, which evaluation needs: add the field "labels"'
         )
+
+
+def evaluate_search(
+    rank_many: Callable[[list[str]], Sequence[Sequence[str]]],
+    judged: JudgedQueries,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> dict[str, RankingQuality]:
+    """Return the quality of the ranking of each judged query.
+
+    Args:
+        rank_many: returns the ids of the documents found for each text, the best first.
+        judged: the queries.
+        progress: called with the fraction that is done.
+    """
+    qualities: dict[str, RankingQuality] = {}
+    queries = list(judged.texts)
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        part = queries[start : start + QUERIES_AT_ONCE]
+        rankings = rank_many([judged.texts[query] for query in part])
+        for query, ranking in zip(part, rankings, strict=True):
+            qualities[query] = ranking_quality(ranking, judged.judgments[query])
+        if progress is not None:
+            progress(len(qualities) / len(queries))
+    return qualities

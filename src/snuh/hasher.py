@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from snuh import __version__
-from snuh.corpus import Document, MatrixSource, TextSource
+from snuh.corpus import MatrixSource, TextSource
+from snuh.corpus.rows import RowSource
 from snuh.errors import InputError, check_arguments
 from snuh.features import TfidfFeatures
 from snuh.features.vocabulary import AUTO
@@ -58,15 +59,12 @@ class TextHasher:
         self.parameters = dict(parameters or {})
         self.model_: Model | None = None
 
-    def fit(self, texts: Iterable[str], *, on_progress: OnProgress | None = None) -> Self:
-        """Train on texts; they are read twice, so they must be a list or another re-iterable."""
-        if isinstance(texts, str):
-            raise InputError("expected a list of texts, got a single string: put it into a list")
-        if not isinstance(texts, Iterable):
-            raise InputError(f"expected a list of texts, got {type(texts).__name__}")
-        if isinstance(texts, Iterator):
-            raise InputError("the texts are read twice, got a generator: pass a list of texts")
-        return self.fit_source(_Texts(texts), on_progress=on_progress)
+    def fit(self, texts: Iterable[Any], *, on_progress: OnProgress | None = None) -> Self:
+        """Train on texts, or on documents of any kind that `open_source` takes.
+
+        They are read twice: a generator is read into a list first.
+        """
+        return self.fit_source(RowSource(texts), on_progress=on_progress)
 
     def fit_source(self, source: TextSource | MatrixSource, *, on_progress: OnProgress | None = None) -> Self:
         """Train on the documents of a source whose split is `train` or missing.
@@ -95,7 +93,7 @@ class TextHasher:
         )
         return self
 
-    def encode(self, texts: Iterable[str]) -> NDArray[np.uint8]:
+    def encode(self, texts: Iterable[Any]) -> NDArray[np.uint8]:
         """Return packed codes (documents, bits / 8)."""
         return self._fitted().encode(texts)
 
@@ -107,21 +105,6 @@ class TextHasher:
         if self.model_ is None:
             raise InputError("this hasher is not fitted: call fit(texts) first")
         return self.model_
-
-
-class _Texts(TextSource):
-    """Texts as a source; their ids are numbers from 1."""
-
-    name = "texts"
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = texts
-
-    def documents(self, progress: Any = None) -> Iterator[Document]:
-        for number, text in enumerate(self._texts, start=1):
-            if not isinstance(text, str):
-                raise InputError(f"text {number} must be a string, got {type(text).__name__}")
-            yield Document(str(number), text)
 
 
 def text_rows(

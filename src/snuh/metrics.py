@@ -1,4 +1,4 @@
-"""Quality of codes: precision by labels, and statistics of the bits (code health).
+"""Quality of codes by labels, of rankings by judgments, and statistics of the bits (code health).
 
 Ties. Many documents have the same distance, so the top k is not unique. With c documents strictly closer
 than the k-th (a of them relevant) and t documents at its distance (r of them relevant), the expected
@@ -8,6 +8,7 @@ which is deterministic. If k exceeds the size of the database, it is reduced to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -260,3 +261,46 @@ def _mean_correlation(both_set: NDArray[np.float64], documents: int) -> float | 
     correlation = covariance[np.ix_(varies, varies)] / np.outer(deviation, deviation)
     pairs = np.triu_indices(len(correlation), k=1)
     return float(np.abs(correlation[pairs]).mean())
+
+
+@dataclass(frozen=True, slots=True)
+class RankingQuality:
+    """How good the ranking of a judged query is, as trec_eval defines it."""
+
+    ndcg_at_10: float
+    """Discounted gain of the first 10, with the grades as gains, relative to the best possible ranking."""
+    average_precision: float
+    """Mean of the precision at each relevant document; 0 for those that were not found. Its mean is MAP."""
+    recall_at_100: float
+    """Fraction of the relevant documents among the first 100."""
+    reciprocal_rank: float
+    """1 / rank of the first relevant document. Its mean is MRR."""
+
+
+def ranking_quality(ranking: Sequence[str], grades: Mapping[str, int]) -> RankingQuality:
+    """Compare the ids of a ranking with the grades of judged documents, of which at least one is relevant."""
+    relevant = sum(grade > 0 for grade in grades.values())
+    gains = [max(0, grades.get(doc_id, 0)) for doc_id in ranking]
+    ideal = sorted((max(0, grade) for grade in grades.values()), reverse=True)
+    ranks = [rank for rank, gain in enumerate(gains, start=1) if gain > 0]
+    return RankingQuality(
+        ndcg_at_10=_discounted(gains[:10]) / _discounted(ideal[:10]),
+        average_precision=sum(count / rank for count, rank in enumerate(ranks, start=1)) / relevant,
+        recall_at_100=sum(rank <= 100 for rank in ranks) / relevant,
+        reciprocal_rank=1.0 / ranks[0] if ranks else 0.0,
+    )
+
+
+def _discounted(gains: Sequence[int]) -> float:
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+def paired_interval(
+    differences: Sequence[float], *, confidence: float = 0.95, samples: int = 10_000, seed: int = 0
+) -> tuple[float, float]:
+    """Return the bootstrap interval of a mean difference over queries."""
+    values = np.asarray(differences, dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(samples)]
+    low, high = np.quantile(means, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
+    return float(low), float(high)

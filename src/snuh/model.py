@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from snuh.corpus.rows import is_table, iterate_texts
 from snuh.encoder import Encoder, Rows
 from snuh.errors import InputError, ModelError, SnuhError
 from snuh.features import TfidfFeatures
@@ -36,6 +37,7 @@ from snuh.io import (
     sha256,
     write_json,
 )
+from snuh.text import html_table
 
 FORMAT_VERSION = 1
 BATCH_CHARACTERS = 8_000_000  # enough to keep all processors busy
@@ -70,17 +72,26 @@ class Model:
         takes = "texts" if self.features is not None else f"rows of {self.encoder.inputs} features"
         return f"Model({self.method}, {self.bits} bits, takes {takes})"
 
+    def _repr_html_(self) -> str:
+        takes = "texts" if self.features is not None else "feature rows"
+        facts = [("method", self.method), ("bits", self.bits), ("takes", takes)]
+        summary = {name: self.training.get(name) for name in ("source", "documents", "score")}
+        return html_table([*facts, *((name, value) for name, value in summary.items() if value is not None)])
+
     @property
     def bits(self) -> int:
         """The length of the codes."""
         return self.encoder.bits
 
-    def encode(self, documents: Iterable[str] | Rows) -> NDArray[np.uint8]:
-        """Return packed codes (documents, bits / 8); texts may be a generator, which is read in batches."""
+    def encode(self, documents: Iterable[Any] | Rows) -> NDArray[np.uint8]:
+        """Return packed codes (documents, bits / 8).
+
+        Documents are texts, or anything else that `open_source` takes; a generator is read in batches.
+        """
         codes = [self.encoder.encode(rows) for rows in self._rows(documents)]
         return np.concatenate([np.zeros((0, self.bits // 8), dtype=np.uint8), *codes])
 
-    def values(self, documents: Iterable[str] | Rows) -> NDArray[np.float32]:
+    def values(self, documents: Iterable[Any] | Rows) -> NDArray[np.float32]:
         """Return the real values (documents, bits) that the thresholds turn into bits."""
         values = [self.encoder.values(rows) for rows in self._rows(documents)]
         return np.concatenate([np.zeros((0, self.bits), dtype=np.float32), *values])
@@ -95,7 +106,7 @@ class Model:
         """Write the model folder; an existing model is replaced once the new one is complete."""
         replace_folder(folder, self._write)
 
-    def _rows(self, documents: Iterable[str] | Rows) -> Iterator[Rows]:
+    def _rows(self, documents: Iterable[Any] | Rows) -> Iterator[Rows]:
         if self.features is None:
             if _looks_like_texts(documents):
                 raise InputError("this model takes feature rows, got texts: it was trained on a matrix")
@@ -104,9 +115,9 @@ class Model:
         if isinstance(documents, str):
             raise InputError("expected a list of texts, got a single string: put it into a list")
         shape = getattr(documents, "shape", (0,))
-        if len(shape) != 1:
+        if len(shape) != 1 and not is_table(documents):
             raise InputError(f"this model takes texts, got an array of shape {shape}")
-        for batch in text_batches(documents, limit=BATCH_CHARACTERS):
+        for batch in text_batches(iterate_texts(documents), limit=BATCH_CHARACTERS):
             yield self.features.transform(batch)
 
     def _write(self, folder: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+from collections.abc import Iterable, Sequence
 
 MAX_QUOTE = 60
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -31,3 +33,15 @@ def shorten(text: str, limit: int = MAX_QUOTE) -> str:
 def quote(text: str) -> str:
     """Quote user input for a one-line message, shortened if it is long."""
     return json.dumps(shorten(text), ensure_ascii=False)
+
+
+def html_table(rows: Iterable[Sequence[object]], *, header: Sequence[str] = ()) -> str:
+    """Return an HTML table for notebooks, with everything escaped; without a header, rows are facts."""
+
+    def line(cells: Sequence[object], tags: Sequence[str]) -> str:
+        pairs = zip(tags, cells, strict=True)
+        return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for tag, cell in pairs) + "</tr>"
+
+    lines = [line(header, ["th"] * len(header))] if header else []
+    lines += [line(row, ["td" if header or column else "th" for column in range(len(row))]) for row in rows]
+    return f"<table>{''.join(lines)}</table>"

@@ -15,7 +15,8 @@ from tests.server.serving import Server, serving
 
 def test_unknown_words_are_reported_with_suggestions(page: Page) -> None:
     page.fill("#query", UNKNOWN)
-    expect(page.locator(".notice h2")).to_have_text("No known words")
+    expect(page.locator(".notice h2")).to_have_text("No hits")
+    expect(page.locator(".notice")).to_contain_text("No document contains")
     page.locator(".suggestions a").first.click()
     page.wait_for_selector(".hit")
 

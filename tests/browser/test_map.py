@@ -99,6 +99,38 @@ def test_the_map_works_without_a_mouse(map_page: Page) -> None:
     assert page.evaluate("document.querySelector('canvas').painter.projection.zoom") == 1
 
 
+def test_regions_are_named_by_words_that_appear_with_the_zoom(map_page: Page) -> None:
+    names = map_page.locator(".region.shown")
+    expect(names.first).to_be_visible()
+    before = names.all_inner_texts()
+    assert all(len(name.split(" · ")) <= 3 for name in before)
+    map_page.locator("canvas").focus()
+    for _ in range(4):
+        map_page.keyboard.press("+")
+    map_page.wait_for_url("**at=**")
+    assert names.all_inner_texts() != before
+    zoom = map_page.evaluate("document.querySelector('canvas').painter.projection.zoom")
+    map_page.reload()
+    map_page.wait_for_selector("canvas", timeout=JOB_TIMEOUT)
+    restored = map_page.evaluate("document.querySelector('canvas').painter.projection.zoom")
+    assert abs(restored - zoom) < 0.01
+
+
+def test_points_are_coloured_by_any_field(map_page: Page) -> None:
+    page = map_page
+    before = pixels(page)
+    page.select_option("#colour", "year")
+    page.wait_for_url("**colour=year**")
+    expect(page.locator(".legend-row[data-scale]").first).to_be_visible()
+    assert pixels(page) != before
+    page.select_option("#colour", "desk.city")
+    expect(page.locator(".legend-row", has_text="Bern")).to_be_visible()
+    page.locator(".legend-row", has_text="Bern").click()
+    expect(page.locator(".legend-row", has_text="Bern")).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    expect(page.locator(".legend-row", has_text="Bern")).to_be_visible(timeout=JOB_TIMEOUT)
+
+
 def test_a_document_can_be_shown_on_the_map(page: Page) -> None:
     page.goto("/#/tickets/search?open=ticket-9")
     page.get_by_text("Show on the map").click()

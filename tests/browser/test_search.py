@@ -34,17 +34,47 @@ def test_hits_appear_while_typing_in_the_order_of_the_api(page: Page, server: Se
     expect(first.locator(".hit-title")).to_have_text(hits[0]["metadata"]["title"])
     expect(first.locator(".distance-number")).to_have_text(str(hits[0]["distance"]))
     expect(first.locator("mark.together").first).to_be_visible()
-    expect(page.locator("#announcer")).to_have_text(re.compile(f"{HITS} nearest documents of {TICKETS + 1}"))
+    expect(page.locator("#announcer")).to_have_text(re.compile(f"best {HITS} of {TICKETS + 1} documents"))
+    expect(page.locator(".summary")).to_have_text(re.compile(r"\d ms$"))
 
 
-def test_the_bar_shows_the_fraction_of_agreeing_bits(page: Page, server: Server) -> None:
+def test_the_bar_is_full_at_no_bits_and_empty_at_half_of_them(page: Page, server: Server) -> None:
     hits_of(page, "password expired")
+    page.select_option("#order", "codes")
+    page.wait_for_url("**order=codes**")
+    expect(page.locator(".results")).not_to_have_attribute("aria-busy", "true")
+    expect(page.locator(".distance-score")).to_have_count(0)
     row = page.locator(".hit").last
     distance = int(row.locator(".distance-number").inner_text())
     fraction = "bar => bar.offsetWidth / bar.parentElement.offsetWidth"
     filled = row.locator(".bar-fill").evaluate(fraction)
     assert distance > 0
-    assert abs(filled - (1 - distance / BITS)) < 0.02
+    assert abs(filled - max(0, 1 - 2 * distance / BITS)) < 0.02
+
+
+def test_words_of_the_query_and_words_that_moved_the_code_are_marked_differently(page: Page) -> None:
+    hits_of(page, "the printer eats my paper")
+    assert "printer" in page.locator("mark.matched").all_inner_texts()[1:]  # the first is the legend
+    expect(page.locator(".highlight-legend")).to_contain_text("word of your query")
+    expect(page.locator(".highlight-legend")).to_contain_text("made the codes agree")
+    page.select_option("#order", "codes")
+    expect(page.locator("mark.matched")).to_have_count(0)
+    page.select_option("#order", "words")
+    expect(page.locator(".distance-words").first).to_have_text(re.compile("words? found"))
+
+
+def test_the_number_of_documents_that_match_the_filters_is_exact(page: Page, server: Server) -> None:
+    page.goto("/#/tickets/search?q=printer+paper&where=year+%3E+2020")
+    where = {"where": "year > 2020"}
+    documents = server.get("/v1/collections/tickets/count", params=where).json()["documents"]
+    expect(page.locator(".summary")).to_have_text(re.compile(f"of {documents} documents that match"))
+
+
+def test_suggestions_are_titles_of_documents(page: Page) -> None:
+    page.wait_for_selector(".suggestions")
+    queries = page.locator(".suggestions a").all_inner_texts()
+    titles = page.evaluate("fetch('/v1/collections/tickets/examples').then((response) => response.json())")
+    assert queries == titles["queries"] and len({*queries}) == len(queries) > 2
 
 
 def test_fast_typing_sends_one_request_and_adds_one_history_entry(page: Page) -> None:

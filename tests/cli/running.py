@@ -39,7 +39,8 @@ class Ran:
     def complaints(self) -> list[str]:
         """The lines of stderr that are neither progress nor warnings."""
         lines = [line for line in self.stderr.splitlines() if line.startswith("snuh: ")]
-        return [line for line in lines if not line.startswith("snuh: warning: ")]
+        notices = ("snuh: warning: ", "snuh: compiling kernels")
+        return [line for line in lines if not line.startswith(notices)]
 
 
 def run(*arguments: object, stdin: str | None = None) -> Ran:

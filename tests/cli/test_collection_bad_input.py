@@ -33,7 +33,6 @@ REQUESTS: dict[str, tuple[tuple[object, ...], str]] = {
         r'rerank must be one of asymmetric, cosine, got "cosin" \(did you mean "cosine"\?\)',
     ),
     "empty query": (("search", ""), r"the query is empty: expected at least one word"),
-    "no known word": (("search", "unheard nonsense"), r"knows no word of the query 'unheard nonsense'"),
     "two kinds of query": (("search", "t1word1", "--queries", "q.jsonl"), r"expected a text .*got both"),
     "no query": (("search",), r"expected a text to search for, or --queries FILE, got neither"),
     "another model": (("search", "t1word1", "--model", "m"), r"has its own model: omit --model"),

@@ -112,10 +112,11 @@ def test_add_counts_inserted_replaced_and_unknown_documents(collection: Path) ->
         "without_known_words": 1,
         "documents": 122,
     }
-    assert ran.stderr.startswith("snuh: warning: 1 of 3 documents have no known word")
-    found = ids(run_json("search", collection, QUERY, "-k", 200))
+    assert ran.stderr.startswith("snuh: warning: 1 of 3 documents have no word that the model knows")
+    found = ids(run_json("search", collection, QUERY, "-k", 200, "--mode", "codes"))
     assert len(found) == 121 and "strange" not in found
     assert found.index("doc-3") < found.index("new")  # equal codes: the replaced one keeps its position
+    assert ids(run_json("search", collection, "unheard", "-k", 1)) == ["strange"]  # by its words
     assert "inserted" in run("add", collection, "-", stdin=lines).stdout
 
 
@@ -156,12 +157,14 @@ def test_any_text_can_be_an_id(collection: Path, tmp_path: Path) -> None:
 # search and similar
 
 
-def test_search_finds_the_topic_and_orders_by_distance(shared_collection: Path) -> None:
+def test_search_finds_the_topic_and_orders_by_score(shared_collection: Path) -> None:
     found = run_json("search", shared_collection, QUERY, "-k", 5)
-    assert (found["query"], found["bits"]) == (QUERY, 32)
+    assert (found["query"], found["bits"], found["note"]) == (QUERY, 32, None)
     assert [hit["labels"] for hit in found["hits"]] == [["topic2"]] * 5
-    distances = [hit["distance"] for hit in found["hits"]]
-    assert distances == sorted(distances)
+    for measure, options, sign in (("score", (), -1), ("distance", ("--mode", "codes"), 1)):
+        hits = run_json("search", shared_collection, QUERY, "-k", 5, *options)["hits"]
+        values = [sign * hit[measure] for hit in hits]
+        assert values == sorted(values)
     assert found["hits"][0]["metadata"]["origin"]["tags"] == ["new", "näïve"]
     table = run_process("search", shared_collection, QUERY, "-k", 5).stdout
     assert ids(found) == [word for word in table.split() if word.startswith("doc-")]
@@ -174,7 +177,7 @@ def test_search_respects_filter_and_radius(shared_collection: Path) -> None:
     assert len(found["hits"]) == 20
     assert all(hit["metadata"]["year"] >= 2020 for hit in found["hits"])
     near = run_json("search", shared_collection, QUERY, "-k", 200, "--radius", 6)
-    everything = run_json("search", shared_collection, QUERY, "-k", 200)
+    everything = run_json("search", shared_collection, QUERY, "-k", 200, "--mode", "codes")
     assert 0 < len(near["hits"]) < 120 == len(everything["hits"])
     assert ids(near) == [hit["id"] for hit in everything["hits"] if hit["distance"] <= 6]
 
@@ -216,7 +219,8 @@ def test_queries_output_one_line_of_json_each(shared_collection: Path, tmp_path:
     answers = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [(answer["query"], len(answer["hits"])) for answer in answers] == [("a", 3), ("ü", 0), ("c", 3)]
     assert answers[0]["hits"] == run_json("search", shared_collection, QUERY, "-k", 3)["hits"]
-    assert ran.stderr == ("snuh: warning: no hits for queries without known words: ü\n")
+    assert ran.stderr == "snuh: warning: no hits for ü\n"
+    assert answers[1]["note"] == 'no document contains "unheard"'
     piped = run("search", shared_collection, "--queries", "-", "-k", 1, stdin=f"{QUERY}\nt1word1\n").stdout
     assert [json.loads(line)["query"] for line in piped.splitlines()] == ["1", "2"]
 

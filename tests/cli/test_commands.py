@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from scipy.io import savemat
 
 import snuh
 from snuh.cli.app import app
-from tests.cli.running import run
+from tests.cli.running import environment, run
 from tests.worlds import planted_topics, topic_words, write_jsonl
 
 QUICK = ("--set", "epochs=2", "--bits", "16")
@@ -192,6 +194,38 @@ def test_methods_lists_the_registry() -> None:
     assert all(row["name"] in table for row in listed)
 
 
+def test_evaluate_and_bits_take_a_collection(fitted: Path, world: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    assert run("create", folder, "--model", fitted, "--from", world).code == 0
+    expected = json.loads(run("evaluate", fitted, world, "--json").stdout)
+    for arguments in ((folder,), (folder, world)):
+        ran = run("evaluate", *arguments, "--json")
+        assert ran.code == 0, ran.stderr
+        assert json.loads(ran.stdout)["precision"] == expected["precision"]
+    meanings = [json.loads(run("bits", place, "--json").stdout)["meanings"] for place in (fitted, folder)]
+    assert meanings[0] == meanings[1]
+    ran = run("evaluate", fitted)
+    assert ran.code == 2 and "is not a collection: give the documents to evaluate as SOURCE" in ran.stderr
+
+
+def test_labels_and_splits_may_have_other_names(fitted: Path, world: Path, tmp_path: Path) -> None:
+    records = [json.loads(line) for line in world.read_text().splitlines()]
+    renamed = [{"id": r["id"], "text": r["text"], "topic": r["labels"], "part": r["split"]} for r in records]
+    source = write_jsonl(tmp_path / "renamed.jsonl", renamed)
+    names = ("--labels-field", "topic", "--split-field", "part")
+    expected = json.loads(run("evaluate", fitted, world, "--json").stdout)
+    ran = run("evaluate", fitted, source, *names, "--json")
+    assert ran.code == 0, ran.stderr
+    assert json.loads(ran.stdout)["precision"] == expected["precision"]
+    assert run("create", tmp_path / "c", "--model", fitted, "--from", source, *names).code == 0
+    assert run("add", tmp_path / "c", source, *names).code == 0
+    assert json.loads(run("evaluate", tmp_path / "c", "--json").stdout)["precision"] == expected["precision"]
+    ran = run("evaluate", tmp_path / "c", *names)
+    assert ran.code == 2 and "is a collection, which has its own fields: omit --labels-field" in ran.stderr
+    fit = run("fit", source, "--out", tmp_path / "m", "--method", "itq", "--split-field", "part", "--json")
+    assert json.loads(fit.stdout)["documents"] == sum(record["split"] == "train" for record in records)
+
+
 def test_version() -> None:
     assert run("--version").stdout == f"snuh {snuh.__version__}\n"
 
@@ -202,6 +236,29 @@ def test_every_command_has_help_with_examples(command: str) -> None:
     assert ran.code == 0
     assert "Examples" in ran.stdout and f"$ snuh {command}" in ran.stdout
     assert command in run("--help").stdout
+    assert "<bool>" not in ran.stdout + run("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("snuh se", ["search", "serve"]),
+        ("snuh spark e", ["encode"]),
+        ("snuh fit --method snuh", ["snuh-plus", "snuh"]),
+        ("snuh encode --text", ["--text-field"]),
+    ],
+)
+def test_the_shell_completes_commands_options_and_methods(words: str, completions: list[str]) -> None:
+    variables = {"_SNUH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    program = 'import sys; from snuh.cli import main; sys.argv = ["snuh"]; main()'
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == completions
 
 
 def as_csv(path: Path, records: list[dict[str, Any]], delimiter: str = ",") -> None:

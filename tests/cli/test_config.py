@@ -42,6 +42,15 @@ def test_fit_takes_settings_from_a_file(world: Path, tmp_path: Path) -> None:
     assert model.features is not None and len(model.features.terms) == 50
 
 
+def test_create_takes_settings_from_a_file(world: Path, fitted: Path, tmp_path: Path) -> None:
+    config = write(tmp_path, {"method": "itq", "bits": 24})
+    ran = run("create", tmp_path / "c", "--from", world, "--config", config, "--json")
+    assert ran.code == 0, ran.stderr
+    assert (json.loads(ran.stdout)["method"], json.loads(ran.stdout)["bits"]) == ("itq", 24)
+    ran = run("create", tmp_path / "d", "--model", fitted, "--config", config)
+    assert ran.code == 2 and "--config is an option for training" in ran.stderr
+
+
 def test_options_take_precedence_over_the_file(tmp_path: Path) -> None:
     content = {"bits": 24, "seed": 7, "parameters": {"tau": 0.3, "alpha": 0.5}, "features": {"min_docs": 3}}
     hasher = make_hasher(
@@ -49,7 +58,7 @@ def test_options_take_precedence_over_the_file(tmp_path: Path) -> None:
         bits=16,
         seed=0,
         settings=["tau=0.4", "features.max_terms=9"],
-        config=read_config(write(tmp_path, content)),
+        config=write(tmp_path, content),
     )
     assert (hasher.method, hasher.bits, hasher.seed) == ("snuh-plus", 16, 0)
     assert hasher.parameters == {"tau": 0.4, "alpha": 0.5}
@@ -57,7 +66,7 @@ def test_options_take_precedence_over_the_file(tmp_path: Path) -> None:
 
 
 def test_parameters_of_another_method_are_refused(tmp_path: Path) -> None:
-    given = read_config(write(tmp_path, {"method": "snuh", "parameters": {"tau": 0.3}}))
+    given = write(tmp_path, {"method": "snuh", "parameters": {"tau": 0.3}})
     with pytest.raises(InputError, match="has parameters of snuh, --method is vdsh: omit"):
         make_hasher("vdsh", config=given)
     assert make_hasher("vdsh", config=Config("snuh", 24)).bits == 24

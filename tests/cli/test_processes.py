@@ -21,13 +21,13 @@ from tests.cli.running import environment, start
 
 # Fails the process the moment anything imports what only training may need.
 GUARD = """
-import sys
+import json, sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in ("torch", "sklearn"):
             raise AssertionError("imported " + name)
 sys.meta_path.insert(0, Refuse())
-import json
+exec(sys.argv[2])
 from snuh.cli import main
 for arguments in json.loads(sys.argv[1]):
     sys.argv = ["snuh", *arguments]
@@ -39,11 +39,15 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-def run_guarded(*commands: tuple[object, ...]) -> subprocess.CompletedProcess[str]:
+# Importing what is None raises ModuleNotFoundError.
+WITHOUT_EXTRAS = "sys.modules['numba'] = sys.modules['llvmlite'] = sys.modules['pyarrow'] = None"
+
+
+def run_guarded(*commands: tuple[object, ...], before: str = "") -> subprocess.CompletedProcess[str]:
     """Run commands in one process, one after the other, until one of them fails."""
     arguments = [list(map(str, command)) for command in commands]
     return subprocess.run(
-        [sys.executable, "-c", GUARD, json.dumps(arguments)],
+        [sys.executable, "-c", GUARD, json.dumps(arguments), before],
         capture_output=True,
         text=True,
         env=environment(),
@@ -64,6 +68,42 @@ def test_only_training_imports_torch_and_scikit_learn(fitted: Path, world: Path,
     assert (tmp_path / "codes.parquet").exists() and "t1word1" in done.stdout
     # The guard can fail: training does import them.
     assert "AssertionError: imported" in run_guarded(("fit", world, "--out", tmp_path / "m")).stderr
+
+
+def test_the_base_installation_gives_the_results_of_the_full_one(
+    fitted: Path, world: Path, tmp_path: Path
+) -> None:
+    def commands(folder: Path) -> list[tuple[object, ...]]:
+        collection = folder / "c"
+        return [
+            ("create", collection, "--from", world, "--model", fitted),
+            ("encode", fitted, world, "--out", folder / "codes.jsonl"),
+            ("evaluate", fitted, world, "--json"),
+            ("index", collection),
+            ("search", collection, "t1word1", "--json"),
+            ("search", collection, "t1word1", "--mode", "codes", "--approximate", "--json"),
+            ("similar", collection, "doc-3", "--json"),
+            ("search", collection, "t2word2", "--mode", "hybrid", "--explain"),
+        ]
+
+    base = run_guarded(*commands(tmp_path / "base"), before=WITHOUT_EXTRAS)
+    full = run_guarded(*commands(tmp_path / "full"), before="import numba")  # so that it is used at once
+    assert base.returncode == full.returncode == 0, base.stderr
+    printed, expected = (
+        [line for line in done.stdout.splitlines() if not line.startswith("seconds")] for done in (base, full)
+    )
+    assert [line.replace("/base/", "/full/") for line in printed] == expected
+    assert (tmp_path / "base/codes.jsonl").read_text() == (tmp_path / "full/codes.jsonl").read_text()
+
+
+def test_a_missing_package_is_named_with_its_extra(fitted: Path, world: Path, tmp_path: Path) -> None:
+    parquet = run_guarded(("encode", fitted, world, "--out", tmp_path / "c.parquet"), before=WITHOUT_EXTRAS)
+    assert parquet.returncode == 2 and "snuhash[parquet]" in parquet.stderr.splitlines()[-1]
+    dedup = run_guarded(("dedup", world, "--model", fitted), before=WITHOUT_EXTRAS)
+    assert dedup.returncode == 2 and "snuhash[fast]" in dedup.stderr.splitlines()[-1]
+    (tmp_path / "documents.parquet").write_bytes(b"PAR1")
+    reading = run_guarded(("evaluate", fitted, tmp_path / "documents.parquet"), before=WITHOUT_EXTRAS)
+    assert reading.returncode == 2 and "snuhash[parquet]" in reading.stderr.splitlines()[-1]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -70,5 +70,5 @@ def test_what_cannot_be_reported_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_the_missing_extra_is_named() -> None:
     done = run_without("matplotlib", "report")
-    expected = 'snuh: the report needs matplotlib: pip install "snuh[experiments]"\n'
+    expected = 'snuh: the report needs matplotlib: pip install "snuhash[experiments]"\n'
     assert (done.returncode, done.stderr) == (2, expected)

@@ -281,7 +281,7 @@ def test_a_corpus_without_a_split_is_refused(data: Path) -> None:
 def test_a_method_whose_extra_is_missing_is_refused(data: Path) -> None:
     done = run_without("torch", "reproduce", *TOY, SNUH_DATA=str(data))
     assert done.returncode == 2
-    assert done.stderr == 'snuh: training needs PyTorch: pip install "snuh[train]"\n'
+    assert done.stderr == 'snuh: training needs PyTorch: pip install "snuhash[train]"\n'
     assert not FILE.parent.exists()
 
 

@@ -177,7 +177,7 @@ def test_a_bad_option_is_one_clear_line(options: tuple[object, ...], complaint: 
 
 def test_the_missing_extra_is_named(world: Path) -> None:
     done = run_without("optuna", "tune", str(world), "--bits", "16")
-    assert (done.returncode, done.stderr) == (2, 'snuh: tuning needs Optuna: pip install "snuh[tune]"\n')
+    assert (done.returncode, done.stderr) == (2, 'snuh: tuning needs Optuna: pip install "snuhash[tune]"\n')
 
 
 def test_ctrl_c_keeps_the_study_and_writes_the_best_so_far(world: Path) -> None:

@@ -27,7 +27,6 @@ from snuh.corpus import Document
 from snuh.dedup import deduplicate
 from snuh.errors import CollectionError, InputError, UnknownDocumentError
 from snuh.filters import Filter, matches
-from snuh.search import UnknownWordsError
 from tests.collection.engines import Engine
 from tests.collection.like_dictionary import CollectionLikeDictionary
 from tests.collection.promises import Promise, needs
@@ -95,10 +94,12 @@ def test_a_search_equals_brute_force_with_ties_in_order_of_insertion(engine: Eng
                 {"k": 5, "where": "even = true and kind > 0"},
                 {"k": 30, "where": 'id < "d2"', "radius": 6},
             ):
-                assert collection.search(text, **options) == mirror.search(text, **options)  # type: ignore[arg-type]
+                assert collection.search(text, mode="codes", **options) == mirror.search(text, **options)  # type: ignore[arg-type]
         some_id = next(iter(mirror.documents))
         expected = mirror.search(mirror.documents[some_id].text, k=9, but=some_id)
-        assert collection.similar(some_id, k=9) == expected
+        assert [hit.distance for hit in collection.similar(some_id, k=9)] == [
+            hit.distance for hit in expected
+        ]
 
 
 @needs(Promise.LOSSLESS_DOCUMENTS)
@@ -157,7 +158,7 @@ def test_a_filter_means_the_same_everywhere(data: st.DataObject, shared: Collect
     for number, one in enumerate(found):
         own = {"split": one["split"], "labels": tuple(one["labels"])}
         rest = {name: value for name, value in one.items() if name not in ("id", "split", "labels")}
-        given.append(Document(one["id"] or str(number), "ship", metadata=rest, **own))
+        given.append(Document(one["id"] or f"number {number}", "ship", metadata=rest, **own))
     shared.delete_where('id != "none"')
     shared.add(given)
     held = [one for one in given if one.id in shared]
@@ -197,7 +198,7 @@ def test_an_unknown_field_is_refused_with_the_nearest(collection: Collection) ->
 @needs(Promise.EXACT_SEARCH)
 @pytest.mark.parametrize("rerank", ["asymmetric", "cosine"])
 def test_reranking_orders_the_same_documents_by_score(collection: Collection, rerank: Any) -> None:
-    plain = collection.search("ship fog", k=12)
+    plain = collection.search("ship fog", mode="codes", k=12)
     ranked = collection.search("ship fog", k=12, rerank=rerank)
     scores = [hit.score for hit in ranked]
     assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
@@ -206,13 +207,14 @@ def test_reranking_orders_the_same_documents_by_score(collection: Collection, re
 
 @needs(Promise.EXACT_SEARCH)
 def test_many_queries_and_codes_find_what_one_finds(collection: Collection) -> None:
-    found = collection.search_many(["ship", UNKNOWN, "fog ice"], k=4)
-    assert found == [collection.search("ship", k=4), None, collection.search("fog ice", k=4)]
+    found = collection.search_many(["ship", UNKNOWN, "fog ice"], k=4, mode="codes")
+    ship, fog = (collection.search(text, k=4, mode="codes") for text in ("ship", "fog ice"))
+    assert found == [ship, [], fog]
     assert collection.search_codes(toy_model().encode(["ship"]), k=4) == [found[0]]
     with pytest.raises(InputError, match="the codes must have 16 bits, got 32: encode with the same"):
         collection.search_codes(toy_model(bits=32).encode(["ship"]))
-    with pytest.raises(UnknownWordsError):
-        collection.search(UNKNOWN)
+    unknown = collection.search(UNKNOWN, mode="codes")
+    assert not unknown and "knows no word" in str(unknown.note)
     nearest = collection.search("ship", k=1)[0]
     assert collection.explain("ship", nearest.document.id).distance == nearest.distance
 
@@ -237,7 +239,7 @@ def test_fast_searches_follow_every_change(collection: Collection) -> None:
     held = {one.id for one in collection.documents()}
     assert set(ids(collection.search("ship fog", k=100, approximate=True))) == held
     assert set(ids(collection.search("fog", k=100, approximate=True, where="year = 2000"))) < held
-    best = collection.search("ship", k=3)
+    best = collection.search("ship", k=3, mode="codes")
     assert [hit.distance for hit in collection.search("ship", k=3, approximate=True)] == [
         hit.distance for hit in best
     ]
@@ -246,7 +248,7 @@ def test_fast_searches_follow_every_change(collection: Collection) -> None:
 @needs(Promise.APPROXIMATE_SEARCH)
 def test_without_an_index_fast_searches_are_exact(collection: Collection) -> None:
     assert collection.info().index is None
-    assert collection.search("ship", approximate=True) == collection.search("ship")
+    assert collection.search("ship", approximate=True) == collection.search("ship", mode="codes")
 
 
 @needs(Promise.ROW_CONSISTENCY)
@@ -366,7 +368,7 @@ def test_readers_go_on_while_others_write(engine: Engine) -> None:
         with Collection(address) as own:
             seen: list[str] = []
             while not ended.is_set():
-                found = ids(own.search("ship", k=1_000))
+                found = ids(own.search("ship", mode="codes", k=1_000))
                 assert len(set(found)) == len(found)
                 assert [name for name in found if name in set(seen)] == seen  # only more, and in their order
                 seen = found
@@ -398,10 +400,12 @@ def test_readers_go_on_while_others_write(engine: Engine) -> None:
 
 @needs(Promise.CONCURRENCY)
 def test_threads_may_share_one_collection(collection: Collection) -> None:
-    expected = collection.search("ship", k=5)
+    expected = collection.search("ship", mode="codes", k=5)
     answers: list[Any] = []
     threads = [
-        threading.Thread(target=lambda: answers.extend(collection.search("ship", k=5) for _ in range(5)))
+        threading.Thread(
+            target=lambda: answers.extend(collection.search("ship", mode="codes", k=5) for _ in range(5))
+        )
         for _ in range(4)
     ]
     for thread in threads:
@@ -482,11 +486,11 @@ def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collectio
         assert copy_collection(place / "first", there, progress=shares.append) == 12
         assert copy_collection(there, place / "second") == 12
         assert shares[-1] == 1.0
-        expected = collection.search("ship", k=20)
+        expected = collection.search("ship", mode="codes", k=20)
         for address in (there, place / "second"):
             with Collection(address) as copied:
                 assert list(copied.documents()) == list(collection.documents())
-                assert copied.search("ship", k=20) == expected
+                assert copied.search("ship", mode="codes", k=20) == expected
                 told, wanted = copied.info(), collection.info()
                 assert (told.model, told.searchable, told.fields) == (wanted.model, 11, wanted.fields)
                 assert copied.add([document(90)]).inserted == 1

@@ -18,9 +18,18 @@ from snuh.dedup import deduplicate
 from snuh.errors import InputError
 from snuh.filters import parse
 from snuh.model import Model
-from snuh.search import Hit, UnknownWordsError
+from snuh.search import Hit
 from snuh.server.job_runner import duplicates_with_titles, find_duplicates
-from tests.collection.worlds import UNKNOWN, WORDS, Mirror, code_of, rerank_score, tiny_thresholds, toy_model
+from tests.collection.worlds import (
+    UNKNOWN,
+    WORDS,
+    Mirror,
+    assert_best,
+    code_of,
+    rerank_score,
+    tiny_thresholds,
+    toy_model,
+)
 
 MODELS = [toy_model(0), toy_model(1), toy_model(2, bits=24)]
 IDS = [f"d{number}" for number in range(14)]
@@ -126,27 +135,39 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
     @rule(text=texts, k=ks, where=filters, radius=radii)
     def search(self, text: str, k: int, where: str | None, radius: int | None) -> None:
         for collection in (self.one, self.other):
-            if code_of(self.mirror.model, text) is None:
-                with pytest.raises(UnknownWordsError):
-                    collection.search(text, k=k, radius=radius)
+            if not text.strip():
+                with pytest.raises(InputError, match="the query is empty"):
+                    collection.search(text, k=k, radius=radius, mode="codes")
             elif not self.knows(where):
                 with pytest.raises(InputError, match="no document has a field"):
-                    collection.search(text, k=k, where=where, radius=radius)
+                    collection.search(text, k=k, where=where, radius=radius, mode="codes")
             else:
-                expected = self.mirror.search(text, k=k, where=where, radius=radius)
-                assert collection.search(text, k=k, where=where, radius=radius) == expected
+                is_known = code_of(self.mirror.model, text) is not None
+                expected = self.mirror.search(text, k=k, where=where, radius=radius) if is_known else []
+                assert collection.search(text, k=k, where=where, radius=radius, mode="codes") == expected
+
+    @rule(text=texts, k=ks, where=filters)
+    def search_by_words_and_codes(self, text: str, k: int, where: str | None) -> None:
+        if code_of(self.mirror.model, text) is None or not self.knows(where):
+            return
+        for collection in (self.one, self.other):
+            if collection.info().has_words:
+                scores = self.mirror.hybrid_scores(text, where=where)
+                assert_best(collection.search(text, k=k, where=where), scores, k=k)
 
     @rule(doc_id=st.sampled_from(IDS), k=ks, where=filters, radius=radii)
     def similar(self, doc_id: str, k: int, where: str | None, radius: int | None) -> None:
         if doc_id not in self.mirror.documents or not self.knows(where):
             return
         text = self.mirror.documents[doc_id].text
+        hits = self.other.similar(doc_id, k=k, where=where, radius=radius)
         if code_of(self.mirror.model, text) is None:
-            with pytest.raises(UnknownWordsError):
-                self.other.similar(doc_id, k=k, where=where, radius=radius)
-        else:
-            expected = self.mirror.search(text, k=k, where=where, radius=radius, but=doc_id)
-            assert self.other.similar(doc_id, k=k, where=where, radius=radius) == expected
+            assert not hits and hits.note is not None
+            return
+        every = self.mirror.search(text, k=len(IDS), where=where, radius=radius, but=doc_id)
+        assert [hit.distance for hit in hits] == [hit.distance for hit in every[:k]]
+        assert all(hit in every for hit in hits)  # their order is tested with words
+        assert len({hit.document.id for hit in hits}) == len(hits)
 
     @rule(text=texts, k=ks, where=filters, rerank=reranks, shortlist=st.none() | st.integers(1, 9))
     def search_with_reranking(
@@ -238,7 +259,7 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
 
     @invariant()
     def finds_the_same(self) -> None:
-        assert self.one.search(WORDS[0], k=20) == self.mirror.search(WORDS[0], k=20)
+        assert self.one.search(WORDS[0], mode="codes", k=20) == self.mirror.search(WORDS[0], k=20)
         assert self.one.info().documents == len(self.mirror.documents)
         assert self.one.info().bits == self.mirror.model.bits
 

@@ -14,7 +14,6 @@ import pytest
 from snuh.collection import Added, Collection
 from snuh.corpus import Document
 from snuh.errors import InputError
-from snuh.search import UnknownWordsError
 from tests.collection.worlds import (
     UNKNOWN,
     WORDS,
@@ -44,7 +43,7 @@ def test_equally_near_documents_come_in_order_of_insertion(workspace: Path) -> N
     with Collection.create(workspace / "c", toy_model()) as collection:
         collection.add(document(number, "ship") for number in (5, 3, 9, 1))
         collection.add([document(3, "ship", again=True)])
-        assert ids(collection.search("ship", k=3)) == ["d5", "d3", "d9"]
+        assert ids(collection.search("ship", mode="codes", k=3)) == ["d5", "d3", "d9"]
 
 
 def test_a_replaced_document_keeps_its_position_and_a_deleted_one_loses_it(collection: Collection) -> None:
@@ -58,7 +57,7 @@ def test_a_replaced_document_keeps_its_position_and_a_deleted_one_loses_it(colle
 
 def test_a_large_k_returns_all_documents_with_a_code(collection: Collection) -> None:
     collection.add([Document("silent", UNKNOWN), Document("empty", "")])
-    assert len(collection.search("ship", k=1_000)) == 12
+    assert len(collection.search("ship", mode="codes", k=1_000)) == 12
     assert len(collection) == 14 and collection.info().searchable == 12
 
 
@@ -66,12 +65,12 @@ def test_a_filter_returns_k_documents_where_k_exist(workspace: Path) -> None:
     with Collection.create(workspace / "c", toy_model()) as collection:
         collection.add(document(number, "ship", rare=False) for number in range(300))
         collection.add(document(number, "fog", rare=True) for number in range(300, 305))
-        found = collection.search("ship", k=5, where="rare = true")
+        found = collection.search("ship", mode="codes", k=5, where="rare = true")
         assert ids(found) == [f"d{number}" for number in range(300, 305)]
 
 
 def test_a_radius_leaves_out_what_is_farther(collection: Collection) -> None:
-    everything = collection.search("ship", k=100)
+    everything = collection.search("ship", mode="codes", k=100)
     for radius in (0, 3, 16, 1_000):
         found = collection.search("ship", k=100, radius=radius)
         assert found == [hit for hit in everything if hit.distance <= radius]
@@ -87,7 +86,7 @@ def test_similar_documents_leave_out_the_document_itself(workspace: Path) -> Non
 
 @pytest.mark.parametrize("rerank", ["asymmetric", "cosine"])
 def test_reranking_orders_the_same_documents_by_score(collection: Collection, rerank: Any) -> None:
-    plain = collection.search("ship fog", k=12)
+    plain = collection.search("ship fog", mode="codes", k=12)
     ranked = collection.search("ship fog", k=12, rerank=rerank)
     scores = [hit.score for hit in ranked]
     assert all(isinstance(score, float) for score in scores)
@@ -105,15 +104,16 @@ def test_the_cosine_of_a_document_with_itself_is_one(collection: Collection) -> 
 
 
 def test_search_many_returns_the_results_of_single_searches(collection: Collection) -> None:
-    texts = ["ship", UNKNOWN, "fog ice", ""]
-    found = collection.search_many(texts, k=4)
-    assert found == [collection.search("ship", k=4), None, collection.search("fog ice", k=4), None]
+    texts = ["ship", UNKNOWN, "fog ice"]
+    for mode in ("hybrid", "words", "codes"):
+        found = collection.search_many(texts, mode=mode, k=4)  # type: ignore[arg-type]
+        assert found == [collection.search(text, mode=mode, k=4) for text in texts]  # type: ignore[arg-type]
     assert collection.search_many([]) == []
 
 
 def test_a_code_finds_what_its_text_finds(collection: Collection) -> None:
     (found,) = collection.search_codes(toy_model().encode(["ship fog"]), k=5)
-    assert found == collection.search("ship fog", k=5)
+    assert found == collection.search("ship fog", mode="codes", k=5)
 
 
 def test_an_empty_collection_answers_with_nothing(workspace: Path) -> None:
@@ -149,7 +149,9 @@ def test_documents_can_be_added_after_an_index_was_built_on_none(workspace: Path
     with tiny_thresholds(), Collection.create(workspace / "c", toy_model()) as collection:
         collection.build_index()
         collection.add(documents(12))
-        assert collection.search("ship", k=20, approximate=True) == collection.search("ship", k=20)
+        assert collection.search("ship", k=20, approximate=True) == collection.search(
+            "ship", k=20, mode="codes"
+        )
     with Collection(workspace / "c") as collection:
         assert_answers_like(collection, stored(workspace / "c"))
 
@@ -161,7 +163,7 @@ def test_the_index_of_an_older_model_is_not_used(workspace: Path, seed: int) -> 
         collection.build_index()
         collection.rehash(toy_model(seed))
         assert collection.info().index is None
-        assert collection.search("ship", approximate=True) == collection.search("ship")
+        assert collection.search("ship", approximate=True) == collection.search("ship", mode="codes")
 
 
 def test_the_index_of_a_newer_store_is_not_used_after_a_restore(workspace: Path) -> None:
@@ -176,7 +178,7 @@ def test_the_index_of_a_newer_store_is_not_used_after_a_restore(workspace: Path)
     with Collection(folder) as collection:
         assert_answers_like(collection, stored(folder))
         assert collection.info().index is None
-        assert collection.search("ship", approximate=True) == collection.search("ship")
+        assert collection.search("ship", approximate=True) == collection.search("ship", mode="codes")
         collection.build_index()
         assert len(collection.search("ship", k=100, approximate=True)) == 30
 
@@ -186,7 +188,7 @@ def test_a_damaged_index_file_is_not_used(workspace: Path) -> None:
     with Collection.create(folder, toy_model()) as collection:
         collection.add(documents(300))
         collection.build_index(recall=1.0)
-        expected = collection.search("ship", k=300)
+        expected = collection.search("ship", mode="codes", k=300)
     whole = (folder / "lists.safetensors").read_bytes()
     for damaged in (
         b"",
@@ -280,12 +282,16 @@ def test_invalid_options_are_refused(collection: Collection, options: dict[str, 
 
 
 @pytest.mark.parametrize("text", [UNKNOWN, "", "  \n"])
-def test_a_query_without_a_known_word_is_refused(collection: Collection, text: str) -> None:
+def test_a_document_without_a_known_word_has_no_similar_ones(collection: Collection, text: str) -> None:
     collection.add([Document("silent", text)])
-    with pytest.raises(UnknownWordsError):
+    hits = collection.similar("silent")
+    assert not hits and "knows no word" in str(hits.note)
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_empty_query_is_refused(collection: Collection, text: str) -> None:
+    with pytest.raises(InputError, match="the query is empty: expected at least one word"):
         collection.search(text)
-    with pytest.raises(UnknownWordsError):
-        collection.similar("silent")
 
 
 def test_an_unknown_id_is_refused_with_the_nearest_one(collection: Collection) -> None:
@@ -427,9 +433,9 @@ def test_search_many_agrees_with_search_for_all_options(collection: Collection) 
         {"rerank": "cosine"},
         {"where": "year = 2000", "approximate": True},
     ):
-        together = collection.search_many(texts, k=4, **options)  # type: ignore[arg-type]
-        assert together[-1] is None
-        assert together[:-1] == [collection.search(text, k=4, **options) for text in WORDS]  # type: ignore[arg-type]
+        together = collection.search_many(texts, mode="codes", k=4, **options)  # type: ignore[arg-type]
+        assert together[-1] == []
+        assert together[:-1] == [collection.search(text, mode="codes", k=4, **options) for text in WORDS]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -457,4 +463,4 @@ def test_filters_stay_true_while_documents_are_written(folder: Path, seed: int) 
                 writer.build_index()
             for where in rng.sample(filters, 3):
                 expected = mirror.search("ship", k=60, where=where)
-                assert collection.search("ship", k=60, where=where) == expected, (step, where)
+                assert collection.search("ship", mode="codes", k=60, where=where) == expected, (step, where)

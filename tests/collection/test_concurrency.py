@@ -43,7 +43,7 @@ def read_until_told(folder: Path, pipe: Connection, *, reopen: bool) -> int:
     searches = 0
     collection = Collection(folder)
     while not pipe.poll():
-        hits = collection.search("ship fog", k=10_000)
+        hits = collection.search("ship fog", mode="codes", k=10_000)
         whole = Counter(hit.document.metadata["batch"] for hit in hits)
         assert set(whole.values()) <= {SIZE}, whole
         assert len({hit.distance for hit in hits}) <= 1
@@ -52,7 +52,7 @@ def read_until_told(folder: Path, pipe: Connection, *, reopen: bool) -> int:
         assert len(set(keys)) == len(keys)
         if hits:
             last = max(whole)
-            filtered = collection.search("ship", k=10_000, where=f"batch = {last}")
+            filtered = collection.search("ship", mode="codes", k=10_000, where=f"batch = {last}")
             assert len(filtered) in (0, SIZE)  # it may be gone by now
         searches += 1
         if searches == 1:
@@ -217,11 +217,11 @@ def test_a_writer_times_out_and_readers_never_wait(folder: Path) -> None:
 def test_threads_may_share_a_collection(tmp_path: Path) -> None:
     with Collection.create(tmp_path / "c", toy_model()) as collection:
         collection.add(documents(60))
-        expected = [hit.document.id for hit in collection.search("ship fog", k=5)]
+        expected = [hit.document.id for hit in collection.search("ship fog", mode="codes", k=5)]
 
         def work(number: int) -> list[str]:
             collection.add([Document(f"extra-{number}", "zzz qqq")])
-            return [hit.document.id for hit in collection.search("ship fog", k=5)]
+            return [hit.document.id for hit in collection.search("ship fog", mode="codes", k=5)]
 
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(work, range(20)))

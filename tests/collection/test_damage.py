@@ -82,7 +82,7 @@ def test_no_flipped_bit_of_the_code_file_leads_to_a_wrong_answer_now_or_later(fo
         for bit in range(8):
             (folder / CODES).write_bytes(flip(whole, position, bit))
             with Collection(folder) as collection:
-                found = collection.search("ship", k=50)
+                found = collection.search("ship", mode="codes", k=50)
                 assert found == expected.search("ship", k=50), (
                     position,
                     bit,
@@ -278,7 +278,7 @@ def check_random_damage(folder: Path, rng: random.Random) -> None:
                 every = list(expected.documents.values())
                 assert list(collection.documents()) == every
                 assert [collection.get(one.id) for one in every] == every
-                assert collection.search("ship", k=50) == expected.search("ship", k=50)
+                assert collection.search("ship", mode="codes", k=50) == expected.search("ship", k=50)
         except SnuhError as error:
             assert "\n" not in str(error) and str(folder) in str(error)
     finally:
@@ -412,7 +412,13 @@ def test_a_folder_is_usable_after_its_creation_was_killed(workspace: Path) -> No
         Collection(empty)
     with Collection.create(empty, toy_model()) as collection:
         collection.add(documents(3))
-    assert sorted(path.name for path in empty.iterdir()) == [CODES, "collection.json", "models", STORE]
+    assert sorted(path.name for path in empty.iterdir()) == [
+        CODES,
+        "collection.json",
+        "models",
+        STORE,
+        "words.bin",
+    ]
 
 
 def _create_and_wait(folder: Path, pipe: Connection) -> None:

@@ -246,7 +246,7 @@ def test_a_reader_without_permission_sees_what_others_write(folder: Path) -> Non
         counts = []
         with Collection(folder) as collection:
             for _ in range(3):
-                found = collection.search("ship", k=1_000)
+                found = collection.search("ship", mode="codes", k=1_000)
                 counts.append(len(found))
                 assert len(collection) == len(list(collection.documents()))
                 say(pipe, "searched")

@@ -144,7 +144,7 @@ def test_ties_are_in_order_beyond_what_one_search_of_milvus_gives(engine: Milvus
             assert list(collection.documents()) == some
             for options in ({"k": 20}, {"k": 15, "where": "not odd = true"}, {"k": 50, "radius": 3}):
                 for text in WORDS[:3]:
-                    assert collection.search(text, **options) == mirror.search(text, **options)  # type: ignore[arg-type]
+                    assert collection.search(text, mode="codes", **options) == mirror.search(text, **options)  # type: ignore[arg-type]
 
 
 def test_a_large_document_leaves_no_pieces_when_it_is_replaced_or_deleted(collection: Collection) -> None:
@@ -174,7 +174,7 @@ def test_the_index_of_milvus_finds_exactly_what_a_scan_does_and_less_by_choice(e
         made = collection.build_index(k=10, recall=0.95)
         assert made.recall >= 0.95 and made.documents == 3_000 and made.settings["read"] >= 1
         for text in ("ship fog", "ice dawn coin"):
-            assert collection.search(text, k=25) == mirror.search(text, k=25)
+            assert collection.search(text, mode="codes", k=25) == mirror.search(text, k=25)
             found = collection.search(text, k=25, approximate=True)
             assert sum(hit.distance <= mirror.search(text, k=25)[-1].distance for hit in found) >= 20
 
@@ -492,5 +492,5 @@ def test_each_document_is_there_once_after_the_server_was_killed_in_the_middle(
         scanned = collection._backend._table.scan(schema.IS_DOCUMENT, ["key"])  # type: ignore[attr-defined]
         keys = [row["key"] for some in scanned for row in some]
         assert len(keys) == count and set(keys) == {schema.document_key(one.id) for one in everything}
-        hits = collection.search("ship", k=10)
+        hits = collection.search("ship", mode="codes", k=10)
         assert len(hits) == 10 and hits[0].distance <= hits[-1].distance

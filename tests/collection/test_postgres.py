@@ -334,8 +334,11 @@ def test_what_postgresql_cannot_hold_is_refused_with_its_batch(
 @pytest.mark.parametrize("huge", [2**31, 2**63, 2**70])
 def test_any_k_and_radius_may_be_asked_for_as_in_a_folder(address: str, huge: int) -> None:
     with Collection(address) as opened:
-        every = opened.search("ship", k=12)
-        assert opened.search("ship", k=huge) == opened.search("ship", k=12, radius=huge) == every
+        every = opened.search("ship", mode="codes", k=12)
+        assert (
+            opened.search("ship", mode="codes", k=huge) == opened.search("ship", k=12, radius=huge) == every
+        )
+        assert len(opened.search("ship", k=huge)) == 12
         assert opened.similar("d1", k=huge) == opened.similar("d1", k=11)
         opened.build_index(k=3)
         assert sorted(hit.document.id for hit in opened.search("ship", k=huge, approximate=True)) == sorted(
@@ -431,7 +434,7 @@ def test_exact_searches_ignore_the_index(engine: Postgres) -> None:
         with Collection(fresh) as opened:
             for text in WORDS[:6]:
                 for options in ({"k": 200}, {"k": 30, "where": 'kind = "b"'}):
-                    assert opened.search(text, **options) == mirror.search(text, **options)  # type: ignore[arg-type]
+                    assert opened.search(text, mode="codes", **options) == mirror.search(text, **options)  # type: ignore[arg-type]
             found = opened.search("ship fog", k=30, where='kind = "b"', approximate=True)
             assert len(found) == 30  # k come where k exist
     finally:
@@ -497,7 +500,7 @@ def test_a_batch_is_seen_whole_or_not_at_all(address: str) -> None:
     def read() -> None:
         with Collection(address) as own:
             while not ended.is_set():
-                counts.add(len(own.search("ship fog", k=1_000)))
+                counts.add(len(own.search("ship fog", mode="codes", k=1_000)))
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -516,7 +519,7 @@ def test_a_writer_that_waits_too_long_reports_it(engine: Postgres, address: str)
         other.execute(f"SELECT * FROM {schema_of(address)}.state FOR UPDATE".encode())
         with Collection(address, timeout=0.2) as opened:
             assert "another process is writing to it" in refused(lambda: opened.add([document(50)]))
-            assert len(opened.search("ship")) == 10
+            assert len(opened.search("ship", mode="codes")) == 10
 
 
 def test_writers_take_turns_whatever_isolation_the_database_prefers(engine: Postgres, address: str) -> None:
@@ -805,7 +808,7 @@ def test_without_its_client_the_extra_is_named() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), timeout=120
     )
     assert done.returncode == 2
-    assert done.stderr.strip() == 'snuh: postgresql:// needs psycopg: pip install "snuh[postgres]"'
+    assert done.stderr.strip() == 'snuh: postgresql:// needs psycopg: pip install "snuhash[postgres]"'
 
 
 def test_json_is_what_the_command_line_promises(address: str) -> None:

@@ -74,6 +74,7 @@ def test_it_is_served(engine: Engine) -> None:
         assert [hit.document.id for hit in client.search("ship", k=5)] == expected
         client.add([{"id": "over-http", "text": "ship"}])
         assert "over-http" in client and len(client) == 13
+        server.wait_until_ready()
         for path in ("/v1/collections", f"/v1/collections/{name}", "/ready"):
             answered = server.get(path)
             assert answered.status_code == 200

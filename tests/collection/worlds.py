@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -15,17 +15,19 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 from snuh import encoding
 from snuh.codes import unpack
 from snuh.collection import Collection
-from snuh.collection.local import code_table
+from snuh.collection.local import code_table, word_table
 from snuh.corpus import Document
 from snuh.encoder import Encoder, Layer
 from snuh.features import TfidfFeatures
 from snuh.filters import matches, parse
 from snuh.model import Model, load
 from snuh.search import Hit
+from tests.reference.ranking import hybrid
 
 WORDS = ["harbour", "ship", "dawn", "market", "price", "ice", "fog", "sail", "coin", "trade", "wind", "rope"]
 UNKNOWN = "zzz qqq"  # no model knows these
@@ -54,10 +56,12 @@ def documents(count: int, **metadata: Any) -> list[Document]:
 
 @contextmanager
 def tiny_thresholds(*, changes: int = 3, batch: int = 4) -> Iterator[None]:
-    """Write the code file every few changes, and documents a few at a time."""
+    """Write the files of codes and words every few changes, and documents a few at a time."""
     with (
         patch.object(code_table, "MIN_CHANGES", changes),
         patch.object(code_table, "CHANGED_FRACTION", 0.0),
+        patch.object(word_table, "MIN_CHANGES", changes),
+        patch.object(word_table, "CHANGED_FRACTION", 0.0),
         patch.object(encoding, "BATCH_DOCUMENTS", batch),
     ):
         yield
@@ -142,6 +146,19 @@ class Mirror:
         hits = [hit for hit in hits if radius is None or hit.distance <= radius]
         return sorted(hits, key=lambda hit: hit.distance)[:k]
 
+    def hybrid_scores(self, text: str, *, where: str | None = None) -> dict[str, float] | None:
+        """Return the scores of a search by words and codes, by the ids of the documents that match.
+
+        None if they depend on rounding.
+        """
+        every = list(self.documents.values())
+        ids = {one.id for one in self.chosen(where)}
+        chosen = [index for index, one in enumerate(every) if one.id in ids]
+        scores = hybrid(self.model, [one.text for one in every], text, chosen=chosen)
+        if scores is None:
+            return None
+        return {every[index].id: scores[index] for index in chosen if np.isfinite(scores[index])}
+
 
 def stored(folder: Path) -> Mirror:
     """Read a collection's store without the package, and check that it agrees with itself."""
@@ -171,4 +188,18 @@ def assert_answers_like(collection: Collection, mirror: Mirror, *, texts: Iterab
     assert len(collection) == len(mirror.documents)
     for text in texts:
         for k in (1, 5, len(mirror.documents) + 1):
-            assert collection.search(text, k=k) == mirror.search(text, k=k)
+            assert collection.search(text, k=k, mode="codes") == mirror.search(text, k=k)
+            if collection.info().has_words:
+                assert_best(collection.search(text, k=k), mirror.hybrid_scores(text), k=k)
+
+
+def assert_best(hits: Sequence[Hit], scores: dict[str, float] | None, *, k: int) -> None:
+    """Check that hits are the k best, the best first, up to rounding."""
+    if scores is None:
+        return
+    assert len(hits) == min(k, len(scores))
+    assert len({hit.document.id for hit in hits}) == len(hits)
+    best = sorted(scores.values(), reverse=True)[:k]
+    for hit, expected in zip(hits, best, strict=True):
+        assert hit.score == pytest.approx(expected, abs=1e-3)
+        assert hit.score == pytest.approx(scores[hit.document.id], abs=1e-3)

@@ -106,3 +106,27 @@ def test_invalid_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
     path.write_bytes(b'text\n"two\nlines \xff"\n')
     with pytest.raises(InputError, match=r"a\.csv line 3: byte 7 \(0xff\) is not valid UTF-8"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'id;text;stars\na;"two; three, four";5\n',
+        "id\ttext\tstars\na\ttwo; three, four\t5\n",
+        "id|text|stars\na|two; three, four|5\n",
+        "'id','text','stars'\n'a','two; three, four','5'\n",
+        'id,text,stars\na,"two; three, four",5\n',
+    ],
+)
+def test_the_header_tells_the_delimiter_and_the_quotes(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(content)
+    assert read(path) == [Document("a", "two; three, four", metadata={"stars": "5"})]
+
+
+def test_labels_of_another_column_are_split_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,topics,part\nt,x;y,test\n")
+    assert read(path, labels_field="topics", split_field="part") == [Document("1", "t", ("x", "y"), "test")]
+    with pytest.raises(InputError, match=r'no field "topic".*--labels-field'):
+        read(path, labels_field="topic")

@@ -62,7 +62,7 @@ def test_docstrings_are_found_without_running_the_code(tmp_path: Path) -> None:
     area = next(document for document in found if document.id.endswith("area"))
     assert area == Document(
         area.id,
-        "Return the area\nthat the circle covers, exactly.",
+        "Circle.area: Return the area\nthat the circle covers, exactly.",
         ("shapes",),
         split_by_id(area.id),
         {"package": "shapes", "name": "Circle.area"},
@@ -126,7 +126,7 @@ def test_a_lone_surrogate_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "halves.py"
     path.write_text('"""Some words before half a character \\ud83d and after it."""\n')
     [document] = DocstringSource(packages={"halves": path}, min_documents=1)
-    assert document.text == "Some words before half a character ? and after it."
+    assert document.text == "halves: Some words before half a character ? and after it."
 
 
 def test_no_docstrings_are_refused(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ def test_a_truncated_gzip_is_refused(tmp_path: Path) -> None:
     whole = gzip.compress("".join(f'{{"text": "{n * n}"}}\n' for n in range(5000)).encode())
     path = tmp_path / "cut.jsonl.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    assert "the gzip file is truncated or damaged" in refusal(path)
+    assert "the compressed file is truncated or damaged" in refusal(path)
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 0xFF
     path.write_bytes(damaged)

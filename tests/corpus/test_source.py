@@ -124,11 +124,11 @@ def test_an_empty_source_is_refused() -> None:
 
 
 def test_an_unknown_kind_of_file_lists_the_formats(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text("[]")
+    (tmp_path / "a.jsnl").write_text("[]")
     with pytest.raises(InputError) as caught:
-        open_source(tmp_path / "a.json")
+        open_source(tmp_path / "a.jsnl")
     assert 'unknown kind of file (did you mean ".jsonl"?)' in str(caught.value)
-    for suffix in (".jsonl.gz", ".csv", ".tsv", ".txt", ".parquet", ".mat"):
+    for suffix in (".jsonl", ".gz", ".csv", ".tsv", ".txt", ".parquet", ".mat"):
         assert suffix in str(caught.value)
 
 

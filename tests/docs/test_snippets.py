@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,21 @@ import typer.main
 import snuh
 from snuh.cli.app import app
 from snuh.corpus.document import SPLIT_NAMES
-from snuh.corpus.source import SUFFIXES
+from snuh.corpus.source import COMPRESSIONS, MATRIX_SUFFIX, TEXT_FORMATS
 from snuh.features import TfidfFeatures
 from snuh.methods import METHODS
 from tests.cli.running import environment, run
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-README, CLI = ROOT / "README.md", ROOT / "docs" / "cli.md"
+README, CLI, QUICKSTART = (ROOT / name for name in ("README.md", "docs/cli.md", "docs/quickstart.md"))
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+IMAGE = re.compile(r"!\[[^\]]+\]\(([^)\s]+)\)")
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
+REPOSITORY_FILES = f"{REPOSITORY}/blob/main/"
+REPOSITORY_IMAGES = f"{REPOSITORY.replace('github.com', 'raw.githubusercontent.com')}/main/"
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,9 @@ def run_line(line: str, place: str) -> None:
 
 @pytest.fixture
 def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An own folder to run in, with the corpus that the README's first snippet makes."""
+    """An own folder to run in, with the corpus that the quickstart's first snippet makes."""
     monkeypatch.chdir(tmp_path)
-    first = next(snippet for snippet in snippets(README) if snippet.language == "python")
+    first = next(snippet for snippet in snippets(QUICKSTART) if snippet.language == "python")
     exec(compile(first.code, first.place, "exec"), {})
     return tmp_path / "tickets.jsonl"
 
@@ -108,15 +113,15 @@ def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_tour_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace = run_snippets(README)
-    assert namespace["codes"].shape == (300, 8)
-    nearest = namespace["tickets"][namespace["neighbors"].rows[0, 0]]
-    assert nearest.labels == ("printer",)
-    assert (tmp_path / "codes.parquet").is_file()
-    assert snuh.load("model").bits == snuh.load("tickets-model").bits == 64
+    assert namespace["codes"].shape == (407, 8)
+    assert snuh.load("model").bits == 64
+    with snuh.Collection("docs") as docs:
+        best = docs.search("power failure in the middle of a commit", k=5)
+        assert all(hit.document.labels == ("storage",) for hit in best[:3])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["quickstart", "cli", "collections", "python"])
+@pytest.mark.parametrize("name", ["quickstart", "cli", "collections", "cookbook", "own-system", "python"])
 def test_the_snippets_of_a_page_run(name: str, tickets: Path) -> None:
     page = ROOT / "docs" / f"{name}.md"
     assert {snippet.language for snippet in snippets(page)} & {"python", "sh"}
@@ -133,14 +138,28 @@ def test_the_snippet_of_a_method_runs(name: str, tickets: Path) -> None:
     assert namespace["codes"].shape == (300, 8)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("package", "result"), [("langchain_core", "found"), ("llama_index.core", "nodes")])
+def test_a_retriever_runs_where_its_framework_is_installed(package: str, result: str, tickets: Path) -> None:
+    pytest.importorskip(package, reason=f"{package} is too heavy for the test environment")
+    assert run("create", "tickets", "--from", tickets, "--method", "itq").code == 0
+    code = next(s.code for s in snippets(ROOT / "docs" / "retrievers.md") if f"from {package}" in s.code)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(code, namespace)
+    assert len(namespace[result]) == 3
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_relative_link_leads_somewhere(page: Path) -> None:
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    for target in LINK.findall(text):
-        if "://" in target:
+    for target in LINK.findall(text) + IMAGE.findall(text):
+        # The README is shown on PyPI as well: its links are absolute, and lead to files of the repository.
+        is_ours = target.startswith((REPOSITORY_FILES, REPOSITORY_IMAGES))
+        if "://" in target and not is_ours:
             continue
-        path, _, anchor = target.partition("#")
-        linked = (page.parent / path).resolve() if path else page
+        assert is_ours or page != README, f"{target}: relative"
+        path, _, anchor = target.removeprefix(REPOSITORY_FILES).removeprefix(REPOSITORY_IMAGES).partition("#")
+        linked = ((ROOT if is_ours else page.parent) / path).resolve() if path else page
         assert linked.exists(), f"{target}: no such file"
         assert not anchor or anchor in anchors(linked), f"{target}: no such heading"
 
@@ -179,7 +198,7 @@ def test_every_page_is_linked_in_the_table_of_contents() -> None:
 
 def test_the_page_on_formats_names_every_ending_and_split() -> None:
     text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-    for name in (*SUFFIXES, *SPLIT_NAMES):
+    for name in (*TEXT_FORMATS, *COMPRESSIONS, ".parquet", MATRIX_SUFFIX, *SPLIT_NAMES):
         assert f"`{name}`" in text
 
 
@@ -188,5 +207,37 @@ def test_the_page_on_python_names_every_public_name() -> None:
     assert all(f"snuh.{name}" in text for name in snuh.__all__ if name != "__version__")
 
 
+def test_the_api_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "hooks.py").read_text(encoding="utf-8")
+    assert all(f'.{name}"' in text for name in snuh.__all__ if name != "__version__")
+
+
 def test_the_readme_is_short() -> None:
-    assert len(README.read_text(encoding="utf-8").splitlines()) < 200
+    assert len(README.read_text(encoding="utf-8").splitlines()) < 150
+
+
+def test_every_address_of_the_project_is_that_of_its_metadata() -> None:
+    address = re.compile(r"https://github\.com/snuhash/[\w.-]+")
+    files = [ROOT / "mkdocs.yml", *ROOT.glob(".github/**/*.*"), *PAGES]
+    for file in files:
+        assert set(address.findall(file.read_text(encoding="utf-8"))) <= {REPOSITORY}, file
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    named = re.compile(r"(?:`|run: )make ((?:[a-z]+ ?)+)(?=[`\n]|[A-Z]+=)")
+    for file in [*PAGES, *ROOT.glob(".github/workflows/*.yml")]:
+        for line in named.findall(file.read_text(encoding="utf-8")):
+            assert set(line.split()) <= targets, f"{file.name}: make {line}"
+
+
+def test_pre_commit_runs_the_tools_of_make_check() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(r"^check:.*\n((?:\t.+\n)+)", makefile, re.MULTILINE)
+    assert recipe is not None
+    tools = re.findall(r"\$\(BIN\)/([\w-]+(?: check| format)?)", recipe[1])
+    hooks = re.findall(
+        r"entry: \.venv/bin/([\w-]+(?: check| format)?)", (ROOT / ".pre-commit-config.yaml").read_text()
+    )
+    assert tools == hooks

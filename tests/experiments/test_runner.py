@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from snuh.errors import InputError
 from snuh.experiments.corpora import Corpora, Corpus, locate, read_corpus
 from snuh.experiments.runner import StageTimer, check_runs, execute_run
 from snuh.experiments.scores import LabelScore
+from snuh.features import TfidfFeatures
 from snuh.methods import make
 from snuh.metrics import precision_at_k
 from snuh.progress import Progress
@@ -137,6 +139,21 @@ def test_the_checksum_follows_the_documents_and_not_the_features(data: Path) -> 
     assert read_corpus("toy", {}).sha256 == sha256
     write_corpus(data / "toy.jsonl.gz", docs=200, seed=1)
     assert read_corpus("toy", {}).sha256 != sha256
+
+
+def test_vocabulary_and_idf_are_those_of_the_training_documents(data: Path) -> None:
+    texts = {"train": ["apple pie", "apple tart"], "val": ["plum pie", "plum cake"], "test": ["plum jam"]}
+    lines = [
+        {"id": f"{split}{n}", "text": text, "labels": ["x"], "split": split}
+        for split, some in texts.items()
+        for n, text in enumerate(some)
+    ]
+    (data / "fruit.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    corpus = read_corpus("fruit", {"min_df": 1, "max_df": 1.0})
+    features = TfidfFeatures(min_df=1, max_df=1.0).fit(texts["train"])
+    for split, some in texts.items():
+        assert (features.transform(some) != corpus.splits[split].X).nnz == 0
+    assert corpus.splits["test"].X.nnz == 0
 
 
 def test_a_corpus_is_read_once_for_the_same_features(data: Path) -> None:

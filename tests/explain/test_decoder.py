@@ -151,7 +151,7 @@ def test_training_keeps_the_decoder_of_the_best_epoch_not_of_the_end() -> None:
                     raise KeyboardInterrupt
 
         epochs = 0
-        quick = {"epochs": 3, "neighbors": 5, "trees": 2, "batch_size": 16, "refresh": 0.0}
+        quick = {"epochs": 3, "neighbors": 5, "trees": 2, "batch_size": 16, "refresh": 0.0, "start": "random"}
         return make("snuh-plus", bits=16, seed=0, parameters=quick).fit(X, on_progress=on_progress)
 
     early, late = stopped(in_next_epoch=False), stopped(in_next_epoch=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snuh.errors import InputError
-from snuh.explain import WordContribution, marked
+from snuh.explain import Fragment, WordContribution, marked
 
 CONTRIBUTIONS = {"alpha": 4.0, "beta": 2.0, "gamma": 1.0, "delta": -2.0, "epsilon": 0.5}
 LINES = st.lists(st.sampled_from([*CONTRIBUTIONS, "of", "the", "\n", "  "]), max_size=40).map(" ".join)
@@ -60,11 +60,15 @@ def test_the_text_around_the_words_is_shown_without_cutting_words() -> None:
     text = "At first nothing happened at all.\n\n  Then alpha met\tbeta in the street, and went home for tea."
     fragments = marked(text, contributions_in(text), width=40)
     assert "".join(fragment.text for fragment in fragments) == "…all. Then alpha met beta in the…"
-    assert [fragment for fragment in fragments if fragment.weight] == [("alpha", 1.0), ("beta", 0.5)]
+    weights = [(fragment.text, fragment.weight) for fragment in fragments if fragment.weight]
+    assert weights == [("alpha", 1.0), ("beta", 0.5)]
 
 
 def test_without_any_known_word_the_beginning_is_shown() -> None:
-    assert marked("nothing to see here, move on", [], width=14) == [("nothing to see", 0.0), ("…", 0.0)]
+    assert marked("nothing to see here, move on", [], width=14) == [
+        Fragment("nothing to see", 0.0),
+        Fragment("…", 0.0),
+    ]
     assert marked("", []) == []
 
 
@@ -77,3 +81,20 @@ def test_text_without_spaces_is_cut_where_the_width_ends() -> None:
 def test_a_width_of_zero_is_refused() -> None:
     with pytest.raises(InputError, match="width must be at least 1, got 0"):
         marked("text", [], width=0)
+
+
+def test_words_of_the_query_are_marked_and_attract_the_excerpt() -> None:
+    text = "alpha " + "of the " * 20 + "needle in a haystack"
+    words = contributions_in(text)
+    fragments = marked(text, words, width=20, matched={"needle": [(146, 152)]})
+    assert Fragment("needle", 0.0, is_matched=True) in fragments
+    both = marked("alpha beta", contributions_in("alpha beta"), matched={"alpha": [(0, 5)]})
+    assert both[0] == Fragment("alpha", 1.0, is_matched=True)
+
+
+def test_weak_words_are_part_of_the_text_around_them() -> None:
+    text = "alpha epsilon the"
+    assert marked(text, contributions_in(text), min_weight=0.2) == [
+        Fragment("alpha", 1.0),
+        Fragment(" epsilon the", 0.0),
+    ]

@@ -156,5 +156,5 @@ def test_an_encoder_with_a_periodic_activation_is_refused() -> None:
 
 
 def test_anything_but_a_text_is_refused() -> None:
-    with pytest.raises(InputError, match="expected a text, got list"):
+    with pytest.raises(InputError, match=r"expected a text \(str\), got list"):
         explain(toy(), ["ship"], "ship")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from hypothesis import given
 from snuh.explain import term_spans
 from snuh.features import TfidfFeatures
 from snuh.features.analyzer import Analyzer
-from snuh.features.tokenizer_numba import NumbaTermCounter
+from snuh.features.counting import TermCounter
 from tests.features.test_analyzer import TEXTS
 
 
@@ -30,7 +30,7 @@ def test_spans_are_the_terms_that_the_features_count(text: str) -> None:
     features = features_of({*terms, "unused"}, languages=["en"])
     spans = term_spans(text, features)
     assert {term: len(offsets) for term, offsets in spans.items()} == dict(terms)
-    counted = NumbaTermCounter(features.terms, features.analyzer).count([text])
+    counted = TermCounter(features.terms, features.analyzer).count([text])
     assert {features.terms[term] for term in counted.indices} == set(spans)
     for term, offsets in spans.items():
         for start, end in offsets:

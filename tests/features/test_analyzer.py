@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snuh.errors import InputError, ModelError
-from snuh.features.analyzer import MAX_WORD, Analyzer, segment
+from snuh.features.analyzer import MAX_WORD, Analyzer, character_kinds, kind_of, segment
 
 LITERAL = Analyzer(stemming=False)
 
@@ -159,3 +159,9 @@ def test_a_tampered_analyzer_is_refused(change: dict[str, object], message: str)
 def test_a_language_is_a_code_of_two_letters() -> None:
     with pytest.raises(InputError, match=r"two letters .* got 'english'"):
         Analyzer(languages=["english"])
+
+
+def test_the_kind_of_a_character_is_that_of_the_table() -> None:
+    kinds = character_kinds()
+    codes = [*range(0x30000), *range(0xE0000, 0xE0200), 0x10FFFF]
+    assert [kind_of(code) for code in codes] == kinds[codes].tolist()

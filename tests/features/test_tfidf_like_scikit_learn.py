@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tests.features.test_analyzer import TEXTS
+from tests.kernels import VERSIONS, using
 
-from snuh.features import TfidfFeatures, tfidf
+from snuh.features import TfidfFeatures
 from snuh.features.analyzer import is_ideograph
 
 MANY_LANGUAGES = [
@@ -63,13 +64,11 @@ def assert_same_rows(ours: Any, theirs: Any) -> None:
     np.testing.assert_allclose(ours.data, theirs.data, rtol=2e-7)  # float32 of the same float64
 
 
-@pytest.fixture(params=["python", "numba"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(params=VERSIONS)
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Count in Python or with numba, whatever the size of the input."""
-    import_module("snuh.features.tokenizer_numba")  # once it is imported, it is used for small inputs too
-    if request.param == "python":
-        monkeypatch.setattr(tfidf, "is_numba_worthwhile", lambda characters: False)
-    return str(request.param)
+    with using(request.param):
+        yield
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     ids=str,
 )
 def test_every_setting_gives_the_vocabulary_and_rows_of_scikit_learn(
-    options: dict[str, Any], way: str
+    options: dict[str, Any], way: None
 ) -> None:
     ours, theirs = both(MANY_LANGUAGES, **options)
     assert ours.terms == theirs.get_feature_names_out().tolist()

@@ -1,21 +1,15 @@
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.features.test_analyzer import TEXTS
+from tests.kernels import using
 
-import snuh
-from snuh.features import tokenizer_numba
+from snuh.features import counting
 from snuh.features.analyzer import Analyzer, segment
-from snuh.features.tokenizer_numba import NumbaTermCounter, WordInterner
-from snuh.features.weighting import PythonTermCounter
+from snuh.features.counting import TermCounter
+from snuh.features.tokenizer_numba import WordInterner
 
 LITERAL = Analyzer(stemming=False)
 LONG = st.text(alphabet="aé今ก\u0301'_-#+ ", min_size=80, max_size=400)
@@ -38,17 +32,23 @@ def test_the_kernel_finds_the_words_of_the_analyzer(texts: list[str]) -> None:
 
 @settings(max_examples=100)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5))
-def test_both_counters_agree(texts: list[str]) -> None:
+def test_python_and_numba_count_the_same(texts: list[str]) -> None:
     analyzer = Analyzer(languages=["en", "fr"], stop_words=["the"], identifiers=True)
     terms = sorted({term for text in texts for term in analyzer.terms(text)})[::2]
-    by_python, by_numba = PythonTermCounter(terms, analyzer), NumbaTermCounter(terms, analyzer)
+    by_python, by_numba, by_both = (TermCounter(terms, analyzer) for _ in range(3))
     for part in (texts, texts[::-1]):  # the second time the words are known
-        for left, right in zip(by_python.count(part), by_numba.count(part), strict=True):
-            np.testing.assert_array_equal(left, right, strict=True)
+        with using("numpy"):
+            expected = by_python.count(part)
+            by_both.count(part)
+        with using("numba"):
+            counted = [by_numba.count(part), by_both.count(part)]
+        for counts in counted:
+            for left, right in zip(expected, counts, strict=True):
+                np.testing.assert_array_equal(left, right, strict=True)
 
 
 def test_a_word_is_never_taken_for_a_term_that_only_begins_or_ends_like_it() -> None:
-    counter = NumbaTermCounter(["café", "cafés", "strasse"], LITERAL)
+    counter = TermCounter(["café", "cafés", "strasse"], LITERAL)
     counted = counter.count(["CAFÉ caf cafésx xcafé straß", "Cafés STRAßE straße café-café"])
     assert counted.indptr.tolist() == [0, 1, 4]
     assert counted.indices.tolist() == [0, 0, 1, 2]
@@ -56,7 +56,7 @@ def test_a_word_is_never_taken_for_a_term_that_only_begins_or_ends_like_it() -> 
 
 
 def test_words_end_at_the_end_of_their_text() -> None:
-    counted = NumbaTermCounter(["ab", "abcd", "cd"], LITERAL).count(["ab", "cd", "", "abcd", "a", "b"])
+    counted = TermCounter(["ab", "abcd", "cd"], LITERAL).count(["ab", "cd", "", "abcd", "a", "b"])
     assert counted.indptr.tolist() == [0, 1, 2, 2, 3, 3, 3]
     assert counted.indices.tolist() == [0, 2, 1]
 
@@ -73,29 +73,9 @@ def test_a_growing_table_keeps_every_word() -> None:
 
 
 def test_a_counter_forgets_words_when_there_are_too_many(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(tokenizer_numba, "MAX_WORDS", 100)
-    counter = NumbaTermCounter(["known"], LITERAL)
+    monkeypatch.setattr(counting, "MAX_WORDS", 100)
+    counter = TermCounter(["known"], LITERAL)
     for part in range(5):
         counted = counter.count([" ".join(f"w{part}x{number}" for number in range(90)), "known KNOWN"])
         assert counted.counts.tolist() == [2]
         assert sum(len(columns.table) for columns in counter._free) <= 100
-
-
-def test_kernels_compile_without_a_writable_cache_folder(tmp_path: Path) -> None:
-    copy = tmp_path / "snuh"
-    shutil.copytree(Path(snuh.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    blocked = tmp_path / "blocked"  # files where folders would be made stop even the super-user
-    for path in (blocked, copy / "features" / "__pycache__"):
-        path.write_text("")
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment |= {"PYTHONPATH": str(tmp_path), "HOME": str(blocked), "XDG_CACHE_HOME": str(blocked)}
-    program = (
-        "from snuh.features.analyzer import Analyzer;"
-        "from snuh.features.tokenizer_numba import NumbaTermCounter, _number_words as kernel;"
-        "counter = NumbaTermCounter(['ab'], Analyzer());"
-        "print(counter.count(['AB ab']).counts[0], type(kernel._cache).__name__)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.stdout.split() == ["2", "NullCache"], done.stderr

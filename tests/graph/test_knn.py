@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from snuh.errors import InputError
-from snuh.graph import DensePart, gaussian_affinity, nearest_neighbors
+from snuh.graph import DensePart, Neighbors, find_unique_rows, gaussian_affinity, nearest_neighbors
 
 
 def unit(dense: np.ndarray) -> np.ndarray:
@@ -106,6 +106,26 @@ def test_adjacency_is_symmetric_and_has_no_loops() -> None:
     graph = nearest_neighbors(sparse.csr_matrix(some_rows(50, density=0.3)), k=4).adjacency()
     assert abs(graph - graph.T).max() == 0
     assert graph.diagonal().max() == 0
+
+
+def test_an_edge_needs_one_of_its_documents_to_list_the_other() -> None:
+    listed = Neighbors(np.array([[1], [2], [1]], dtype=np.int32), np.array([[0.5], [0.9], [0.9]], np.float32))
+    expected = np.array([[0, 0.5, 0], [0.5, 0, 0.9], [0, 0.9, 0]])
+    np.testing.assert_allclose(listed.adjacency().toarray(), expected, rtol=1e-6)
+
+
+def test_ties_go_to_the_lower_row() -> None:
+    rows = unit(np.array([[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1], [0, 0, 0, 1]], dtype=np.float32))
+    found = nearest_neighbors(sparse.csr_matrix(rows), k=2)
+    assert found.rows[3].tolist() == [0, 1]
+    assert found.rows[2].tolist() == [3, 0]
+
+
+def test_rows_that_differ_in_the_fourth_decimal_are_not_copies() -> None:
+    rows = unit(np.array([[1.0, 1.0], [1.0, 1.0005], [1.0, 1.0]]))
+    unique = find_unique_rows(sparse.csr_matrix(rows))
+    assert unique.first.tolist() == [0, 1]
+    assert unique.previous.tolist() == [-1, -1, 0]
 
 
 def test_gaussian_affinity_is_equation_5() -> None:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,13 @@ class Server:
         """Post a JSON value, or raw bytes."""
         content = {"content": body, "headers": JSON} if isinstance(body, bytes) else {"json": body}
         return httpx.post(self.url + path, timeout=TIMEOUT, **content | arguments)
+
+    def wait_until_ready(self) -> None:
+        """Wait until the server has warmed up."""
+        end = time.monotonic() + TIMEOUT
+        while self.get("/ready").status_code != 200:
+            assert time.monotonic() < end, self.get("/ready").text
+            time.sleep(0.05)
 
     @contextmanager
     def connection(self) -> Iterator[socket.socket]:

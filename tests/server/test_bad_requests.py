@@ -44,6 +44,8 @@ def check_error(status: int, body: bytes) -> dict[str, str]:
         b'{"text": "ship", "k": -1}',
         b'{"text": "ship", "k": 1001}',
         b'{"text": "ship", "k": 1.5}',
+        b'{"text": "ship", "offset": -1}',
+        b'{"text": "ship", "offset": 995}',
         b'{"text": "ship", "k": NaN}',
         b'{"text": "ship", "radius": -1}',
         b'{"text": "ship", "radius": 99999999999999999999999}',
@@ -57,7 +59,6 @@ def check_error(status: int, body: bytes) -> dict[str, str]:
         b'{"id": "' + b"x" * 1_001 + b'"}',
         b'{"text": ' + b"[" * 100_000,
         b'{"text": "ship"} trailing',
-        b'{"text": ""}',
         b'{"id": "\\u0000"}',
     ],
     ids=lambda body: repr(body[:40]),
@@ -84,6 +85,7 @@ def test_an_invalid_search_is_rejected(shared: Server, body: bytes) -> None:
         ("documents", {"documents": []}),
         ("documents", {"documents": [{"id": "x", "text": "ship"}] * 1_001}),
         ("documents", {"documents": [{"id": "x", "text": "ship", "big": 1e400}]}),
+        ("documents", {"documents": [{"id": "x", "text": "ship"}] * 2}),
         ("documents/delete", {"ids": []}),
         ("nothing", {}),
         ("..", {}),
@@ -101,7 +103,11 @@ def test_other_invalid_requests_are_rejected(shared: Server, path: str, body: ob
     [
         "/v1/collections/c/bits?words=0",
         "/v1/collections/c/bits?words=many",
-        "/v1/collections/c/documents",
+        "/v1/collections/c/documents?limit=0",
+        "/v1/collections/c/documents?limit=101",
+        "/v1/collections/c/documents?after=x",
+        "/v1/collections/c/documents?where=year+%3E%3E+1",
+        "/v1/collections/c/documents/d99",
         "/v1/collections/c/documents?id=" + "x" * 1_001,
         "/v1/collections/c/documents?" + "&".join(["id=d1"] * 101),
         "/v1/collections/c/documents/lines?where=year+%3E%3E+1",
@@ -111,7 +117,8 @@ def test_other_invalid_requests_are_rejected(shared: Server, path: str, body: ob
         "/v1/collections/%00",
         "/page/../../settings.py",
         "/page/%2e%2e%2fsettings.py",
-        "/docs",
+        "/page/nothing.js",
+        "/page/vendor",
     ],
 )
 def test_invalid_paths_and_parameters_are_rejected(shared: Server, path: str) -> None:
@@ -124,7 +131,8 @@ def test_the_message_says_what_to_do(shared: Server) -> None:
         b'{"text": "ship", "k": 0}': '"k": input should be greater than or equal to 1, got 0',
         b'{"text": "ship", "wher": 1}': 'unknown field "wher": remove it',
         b"{}": 'expected "text" or "id", got neither',
-        b"{": "the body is not valid JSON: EOF while parsing",
+        b"{": "the body is not valid JSON: Expecting property name enclosed in double quotes at character 1",
+        b"": "the body is missing",
     }
     for body, message in messages.items():
         assert shared.post(SEARCH, body).json()["error"].startswith(message)

@@ -104,7 +104,8 @@ def test_an_index_is_built_and_used_without_a_restart(folder: Path) -> None:
         wait_for_index(client, index.k)
         assert client.info().index == collection.info().index == index
         exact, approximate = (
-            client.search("ship fog", k=5, approximate=approximate) for approximate in (False, True)
+            client.search("ship fog", k=5, mode="codes", approximate=approximate)
+            for approximate in (False, True)
         )
         assert approximate == collection.search("ship fog", k=5, approximate=True)
         assert len({hit.document.id for hit in exact} & {hit.document.id for hit in approximate}) >= 3

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
+import httpx
 import pytest
 
 from snuh.collection import Collection
@@ -71,6 +73,50 @@ def test_a_document_that_was_read_can_be_sent_back(written: Server) -> None:
     assert refused.status_code == 400 and "nested more than 32 levels deep" in refused.json()["error"]
 
 
+def test_one_document_is_put_updated_and_deleted_by_its_id(written: Server) -> None:
+    for doc_id in ("one", "a/b ü?#", "<x>"):
+        url = f"{written.url}{PATH}/{quote(doc_id, safe='')}"
+        new = {"text": "ship", "labels": ["a"], "year": 2024, "desk": {"city": "Bern"}}
+        assert httpx.put(url, json=new).json()["inserted"] == 1
+        assert httpx.put(url, json={**new, "id": doc_id}).json()["replaced"] == 1
+        assert httpx.put(url, json={**new, "id": "other"}).status_code == 400
+        expected = {"id": doc_id, "text": "ship", "labels": ["a"], "split": None}
+        expected["metadata"] = {"year": 2024, "desk": {"city": "Bern"}}
+        assert httpx.get(url).json() == expected
+        changes = {"year": None, "desk": {"city": "Basel"}, "split": "val", "metadata": {"new": 1}}
+        changed = {**expected, "split": "val", "metadata": {"desk": {"city": "Basel"}, "new": 1}}
+        assert httpx.patch(url, json=changes).json() == httpx.get(url).json() == changed
+        assert httpx.patch(url, json={"text": "fog", "labels": None}).json()["labels"] == []
+        hits = written.post("/v1/collections/c/search", {"text": "fog", "k": 1_000}).json()["hits"]
+        assert next(hit["distance"] for hit in hits if hit["id"] == doc_id) == 0  # encoded again
+        for wrong in ({"text": None}, {"text": 1}, {"id": "other"}, {"split": "x"}, []):
+            assert httpx.patch(url, json=wrong).status_code == 400
+        assert httpx.delete(url).json()["deleted"] == 1
+        for send in (httpx.get, httpx.delete):
+            assert send(url).status_code == 404
+        assert httpx.patch(url, json={"year": 1}).status_code == 404
+
+
+def test_documents_are_listed_in_pages(written: Server) -> None:
+    ids, after = [], {}
+    while True:
+        page = written.get(PATH, params={"limit": 7, **after}).json()
+        ids += [document["id"] for document in page["documents"]]
+        if page["next"] is None:
+            break
+        after = {"after": page["next"]}
+    assert ids == list(stored_documents(written))
+    page = written.get(PATH, params={"limit": 3, "where": "year = 2001"}).json()
+    assert [document["id"] for document in page["documents"]] == ["d1", "d4", "d7"]
+    with written.client() as client:
+        assert [document.id for document in client.page(limit=2, after=page["next"]).documents] == [
+            "d8",
+            "d9",
+        ]
+        assert client.update("d8", {"note": "x"}).metadata["note"] == "x"
+        assert "note" not in client.update("d8", {"note": None}).metadata
+
+
 def test_nothing_is_deleted_if_one_id_is_unknown(written: Server) -> None:
     error = written.post(f"{PATH}/delete", {"ids": ["d1", "d99"]})
     assert error.status_code == 404 and "no document 'd99'" in error.json()["error"]
@@ -120,7 +166,7 @@ def test_scripts_in_documents_are_returned_as_text(written: Server) -> None:
         "hits"
     ]
     hit = next(hit for hit in hits if hit["id"] == new["id"])
-    assert "<script>" in "".join(piece for piece, _ in hit["fragments"])
+    assert "<script>" in "".join(piece["text"] for piece in hit["fragments"])
     assert written.post(f"{PATH}/delete", {"ids": [new["id"]]}).json()["deleted"] == 1
 
 

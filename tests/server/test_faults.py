@@ -153,9 +153,8 @@ def _is_worker(process: psutil.Process) -> bool:
 
 def _has_opened(worker: psutil.Process) -> bool:
     try:
-        return (
-            sum(file.path.endswith("store.sqlite") for file in worker.open_files()) == 4
-        )  # one per worker thread
+        # One for each collection of a worker thread, and another for each thread that has used it.
+        return sum(file.path.endswith("store.sqlite") for file in worker.open_files()) >= 4
     except psutil.Error:  # it has just exited
         return False
 

@@ -59,7 +59,7 @@ def test_a_job_that_takes_too_long_is_killed(folder: Path, tmp_path: Path) -> No
     with Collection(folder) as collection, blocked(jobs, collection):
         with pytest.raises(ApiError, match="the job exceeded its limit of 1 seconds") as error:
             wait_for_duplicates(jobs, collection)
-        assert error.value.status == 503
+        assert error.value.status_code == 503
     jobs.close()
 
 
@@ -93,6 +93,6 @@ def test_failed_jobs_leave_no_files_and_reveal_no_folder(
         with pytest.raises(ApiError, match="the job failed: c has lost its model") as error:
             wait_for_duplicates(jobs, collection)
         (folder / "away").rename(models)
-        assert error.value.status == 503 and str(folder.parent) not in str(error.value)
+        assert error.value.status_code == 503 and str(folder.parent) not in str(error.value)
         assert not list(tmp_path.iterdir())
     jobs.close()

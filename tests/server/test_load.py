@@ -42,8 +42,8 @@ def search(url: str, seed: int, until: float) -> int:
         while time.monotonic() < until:
             text = " ".join(rng.choices(WORDS, k=2))
             k = rng.choice([1, 10, 50])
-            check_hits(text, client.search(text, k=k))
-            assert client.search(text, k=k, where='kind = "steady"') == steady.search(text, k=k)
+            check_hits(text, client.search(text, mode="codes", k=k))
+            assert client.search(text, mode="codes", k=k, where='kind = "steady"') == steady.search(text, k=k)
             done += 2
     return done
 
@@ -67,7 +67,7 @@ def write(url: str, seed: int, until: float) -> int:
                     {"id": doc_id, "text": text, "kind": f"writer{seed}"} for doc_id, text in texts.items()
                 )
                 mine |= texts.keys()
-                hits = client.search(new[0].text, k=1_000, where=f'kind = "writer{seed}"')
+                hits = client.search(new[0].text, mode="codes", k=1_000, where=f'kind = "writer{seed}"')
                 assert {hit.document.id for hit in hits} == mine
             done += 2
     return done
@@ -103,4 +103,4 @@ def test_results_stay_correct_under_concurrent_reads_and_writes(root: Path) -> N
         assert list(mirror.documents.values()) == STEADY
         with server.client() as client:
             for text in WORDS:
-                assert client.search(text, k=400) == mirror.search(text, k=400)
+                assert client.search(text, mode="codes", k=400) == mirror.search(text, k=400)

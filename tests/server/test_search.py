@@ -11,7 +11,6 @@ import pytest
 from snuh import Client
 from snuh.collection import Collection
 from snuh.errors import CollectionError, InputError, UnknownDocumentError
-from snuh.search import UnknownWordsError
 from tests.cli.running import run
 from tests.collection.worlds import toy_model
 from tests.server.serving import Server, serving
@@ -73,34 +72,66 @@ def test_the_client_reads_encodes_and_explains_as_the_collection_does(
 
 
 def test_concurrent_searches_each_get_their_own_result(shared: Server, collection: Collection) -> None:
-    texts = ["ship", "fog", "dawn", "market price", "ice", "wind rope", "zzz", "sail coin"]
+    texts = ["ship", "fog", "dawn", "market price", "ice", "wind rope", "zzz", "sail coin", " "]
     queries = [(text, k) for text in texts for k in (1, 3, 10)] * 4
 
     with httpx.Client(base_url=shared.url, timeout=60) as client, ThreadPoolExecutor(32) as threads:
 
         def send(query: tuple[str, int]) -> httpx.Response:
-            return client.post("/v1/collections/c/search", json={"text": query[0], "k": query[1]})
+            body = {"text": query[0], "k": query[1], "mode": "codes"}
+            return client.post("/v1/collections/c/search", json=body)
 
         responses = list(threads.map(send, queries))
     with collection:
         for (text, k), response in zip(queries, responses, strict=True):
+            if text == " ":
+                assert response.status_code == 400 and "is empty" in response.json()["error"]
+                continue
             if text == "zzz":
-                assert (response.status_code, response.json()["kind"]) == (422, "unknown-words")
+                assert response.json()["note"] and response.json()["hits"] == []
                 continue
             hits = [(hit["id"], hit["distance"]) for hit in response.json()["hits"]]
-            assert hits == [(hit.document.id, hit.distance) for hit in collection.search(text, k=k)]
+            assert hits == [
+                (hit.document.id, hit.distance) for hit in collection.search(text, mode="codes", k=k)
+            ]
 
 
 def test_a_search_explains_its_hits_by_words(shared: Server) -> None:
     query = {"text": "ship fog", "k": 2, "explain": True}
     hit = shared.post("/v1/collections/c/search", query).json()["hits"][0]
-    text = "".join(piece for piece, _ in hit["fragments"])
+    text = "".join(piece["text"] for piece in hit["fragments"])
     assert text == hit["text"]
-    assert max(weight for _, weight in hit["fragments"]) == 1.0
-    assert {word["word"] for word in hit["words"]} <= set(hit["text"].split())
-    assert [word["word"] for word in hit["query_words"]] and "spans" in hit["query_words"][0]
+    assert max(abs(piece.get("weight", 0.0)) for piece in hit["fragments"]) == 1.0
+    by_words = shared.post("/v1/collections/c/search", {**query, "mode": "hybrid"}).json()["hits"][0]
+    assert {piece["text"] for piece in by_words["fragments"] if piece.get("matched")} == {"ship", "fog"}
     similar = shared.post("/v1/collections/c/search", {"id": "d3", "k": 1, "explain": True}).json()
     assert similar["query"] is None and similar["id"] == "d3" and similar["hits"][0]["fragments"]
+
+
+def test_a_search_without_known_words_or_matches_has_no_hits(shared: Server) -> None:
+    for query in ({"text": "neverseen"}, {"text": "zzz", "mode": "codes"}):
+        response = shared.post("/v1/collections/c/search", query)
+        assert response.status_code == 200
+        assert response.json()["hits"] == [] and response.json()["note"]
+    nothing = shared.post("/v1/collections/c/search", {"text": "ship", "where": "year > 3000"})
+    assert nothing.status_code == 200 and nothing.json()["hits"] == []
+    batch = shared.post("/v1/collections/c/search/batch", {"texts": ["ship", "neverseen"], "k": 1}).json()
+    assert [len(one["hits"]) for one in batch["results"]] == [1, 0] and batch["results"][1]["note"]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"explain": True}, {"rerank": "cosine"}, {"mode": "hybrid"}], ids=str
+)
+def test_an_offset_skips_hits(shared: Server, options: dict[str, object]) -> None:
+    path, query = "/v1/collections/c/search", {"text": "ship fog", "k": 9, **options}
+    every = shared.post(path, query).json()
+    rest = shared.post(path, {**query, "k": 4, "offset": 5}).json()
+    assert rest["hits"] == every["hits"][5:] and len(rest["hits"]) == 4
+    assert rest["took_ms"] > 0
+    if "explain" not in options:
+        body = {"texts": ["ship fog"], "k": 4, "offset": 5, **options}
+        batch = shared.post("/v1/collections/c/search/batch", body).json()
+        assert batch["results"][0]["hits"] == rest["hits"] and batch["took_ms"] > 0
 
 
 def test_texts_are_truncated_and_come_with_their_length(shared: Server) -> None:
@@ -111,8 +142,8 @@ def test_texts_are_truncated_and_come_with_their_length(shared: Server) -> None:
 
 def test_the_client_raises_what_a_collection_raises(shared: Server) -> None:
     with shared.client() as client:
-        with pytest.raises(UnknownWordsError, match="knows no word"):
-            client.search("zzz")
+        with pytest.raises(InputError, match="the query is empty"):
+            client.search(" ")
         with pytest.raises(UnknownDocumentError, match="c has no document 'd99'"):
             client.get("d99")
         with pytest.raises(InputError, match='no document has a field "yeah"'):

@@ -47,6 +47,7 @@ def test_requests_without_a_valid_token_are_rejected(guarded: Server) -> None:
             assert (response.status_code, response.json()["kind"]) == (401, "token")
             assert response.headers["www-authenticate"] == "Bearer"
         assert guarded.post(SEARCH, {"text": "ship"}, headers=headers).status_code == 401
+    guarded.wait_until_ready()
     for path in ("/", "/health", "/ready", "/openapi.json"):
         assert guarded.get(path).status_code == 200
 

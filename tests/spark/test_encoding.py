@@ -81,6 +81,7 @@ def test_the_first_of_two_equal_jobs_sets_the_number_of_parts(tmp_path: Path) ->
     assert os.listdir(tmp_path) == [folder.name]
 
 
+@pytest.mark.long
 def test_a_killed_executor_and_a_cancelled_job_leave_each_code_once(
     spark: Any, frame: Any, model: snuh.Model, codes: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ def test_missing_java_is_reported(source: Path, tmp_path: Path, monkeypatch: pyt
 
 def test_missing_pyspark_is_reported(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    expect_error(source, tmp_path, message='Spark needs pyspark: pip install "snuh[spark]"')
+    expect_error(source, tmp_path, message='Spark needs pyspark: pip install "snuhash[spark]"')
 
 
 def test_unreachable_master_is_reported(

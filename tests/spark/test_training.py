@@ -29,6 +29,7 @@ from tests.spark.cluster import (
 )
 
 
+@pytest.mark.long
 def test_two_workers_match_one_even_if_one_is_killed(
     frame: Any, records: list[dict[str, Any]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -83,6 +84,7 @@ def waiting_worker(obstacle: str, scored: str) -> Any:
     return train_worker
 
 
+@pytest.mark.long
 def test_an_error_in_a_worker_is_raised_at_once(
     spark: Any, frame: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,8 +25,10 @@ class Course:
 
     steps = 1
 
-    def __init__(self, encoders: list[Encoder], broken: set[int] = frozenset()) -> None:
-        self.encoders, self.broken = encoders, broken
+    def __init__(
+        self, encoders: list[Encoder], broken: set[int] = frozenset(), start: Encoder | None = None
+    ) -> None:
+        self.encoders, self.broken, self.start = encoders, broken, start
         self.parameters = [torch.ones(3, requires_grad=True)]
         self.epoch = self.calls = 0
         self.rates: list[float] = []
@@ -43,7 +46,7 @@ class Course:
         return None
 
     def encoder(self) -> Encoder:
-        return self.encoders[self.epoch]
+        return self.start if self.start and not self.calls else self.encoders[self.epoch]
 
 
 def rows() -> sparse.csr_matrix:
@@ -118,6 +121,35 @@ def test_codes_that_stay_dead_are_reported_as_dead() -> None:
     result = train(Course([dead_encoder()] * 3), plan(3, 1), score=score(), rng=rng())
     assert not result.score.alive
     assert result.stopped == "epochs"
+
+
+def test_codes_judged_worse_than_those_training_started_from_are_never_returned() -> None:
+    start, encoders = topic_encoder(0.6), [topic_encoder(quality) for quality in (0.3, 0.2, 0.1, 0.0)]
+    for score_start, best in ((True, 0), (False, 1)):
+        chosen = replace(plan(4, 2), score_start=score_start)
+        result = train(Course(encoders, start=start), chosen, score=score(), rng=rng())
+        assert result.best_epoch == best
+        assert result.encoder is (start if score_start else encoders[0])
+        assert len(result.history) == 2 + best  # patience counts from the best epoch
+
+
+def test_a_start_that_training_improves_on_is_not_returned() -> None:
+    chosen = replace(plan(2, 9), score_start=True)
+    course = Course([topic_encoder(0.3), topic_encoder(0.9)], start=topic_encoder(0.2))
+    result = train(course, chosen, score=score(), rng=rng())
+    assert (result.best_epoch, result.encoder) == (2, course.encoders[1])
+
+
+def test_an_epoch_as_good_as_the_start_is_returned_with_its_decoder() -> None:
+    course = Course([topic_encoder(0.5)] * 2, start=topic_encoder(0.5))
+    result = train(course, replace(plan(2, 9), score_start=True), score=score(), rng=rng())
+    assert result.best_epoch == 1
+
+
+def test_divergence_in_the_first_epoch_is_an_error_also_with_a_start() -> None:
+    course = Course([topic_encoder(0.5)], broken=set(range(1, 99)), start=topic_encoder(0.5))
+    with pytest.raises(DivergedError):
+        train(course, replace(plan(1, 9), score_start=True), score=score(), rng=rng())
 
 
 def test_a_loss_that_is_not_finite_starts_the_epoch_again() -> None:

@@ -39,7 +39,7 @@ def test_small_corpora_have_a_longer_warmup_but_never_most_of_the_training() -> 
 
 
 def test_neighbors_and_batches_grow_with_the_corpus_up_to_a_maximum() -> None:
-    derived = [SNUHPlus(n_bits=64).derived_parameters(docs) for docs in SIZES]
+    derived = [SNUH(n_bits=64).derived_parameters(docs) for docs in SIZES]
     for name in ("neighbors", "batch_size"):
         values = [one[name] for one in derived]
         assert values == sorted(values) and values[0] < values[-1] == values[-2] == values[-3]
@@ -51,6 +51,26 @@ def test_what_is_given_is_not_derived() -> None:
     assert chosen.derived_parameters(1_000).keys() == {"learning_rate", "word_dropout"}
     assert chosen.resolve("warmup", 1_000) == 2.0 and SNUHPlus(warmup=0.0).resolve("warmup", 1_000) == 0.0
     assert ITQ().derived_parameters(1_000) == {}
+
+
+def rows_of(words: int) -> sparse.csr_matrix:
+    return sparse.csr_matrix(np.vstack([np.ones((6, words)), np.zeros((2, words))]).astype(np.float32))
+
+
+def test_snuh_plus_trains_more_slowly_on_short_documents() -> None:
+    factors = [SNUHPlus().rate_factor(rows_of(words)) for words in (5, 20, 80, 300)]
+    assert factors == pytest.approx([0.5, 2**-0.5, 1.0, 1.0], rel=1e-6)
+    assert SNUH().rate_factor(rows_of(5)) == 1.0
+
+
+def test_the_factor_of_the_learning_rate_reaches_the_steps() -> None:
+    class Slow(SNUHPlus):
+        def rate_factor(self, X: sparse.csr_matrix) -> float:
+            return 1e-6
+
+    X = planted_topics(1)[0][:120]
+    start = SNUHPlus(n_bits=16, epochs=1, learning_rate=1e-9).fit(X).transform(X)
+    assert (Slow(n_bits=16, epochs=1, learning_rate=1.0).fit(X).transform(X) == start).mean() > 0.99
 
 
 def test_values_between_lengths_lie_between_those_of_the_table() -> None:

@@ -21,7 +21,7 @@ def assert_same(got: SparseRows, expected: sparse.csr_matrix) -> None:
 @pytest.mark.parametrize(("docs", "terms", "share"), [(30, 17, 0.2), (1, 5, 1.0), (8, 3, 0.0)])
 def test_rows_are_taken_and_turned_as_scipy_does(docs: int, terms: int, share: float, dtype: type) -> None:
     rng = np.random.default_rng(0)
-    X = sparse.random(docs, terms, density=share, format="csr", rng=rng, dtype=dtype)
+    X = sparse.random(docs, terms, density=share, format="csr", random_state=rng, dtype=dtype)
     X = sparse.csr_matrix(X)
     for chosen in (rng.integers(0, docs, 40), np.arange(docs), np.empty(0, dtype=np.int64)):
         taken = take_rows(X, chosen)

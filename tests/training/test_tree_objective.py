@@ -16,7 +16,14 @@ from snuh.methods.snuh_plus import SNUHPlus
 from snuh.training.kl import best_correlation, edge_divergence, node_divergence
 from snuh.training.layers import sparse_linear, word_log_likelihood, word_sets
 from snuh.training.sparse_ops import take_rows
-from snuh.training.tree_objective import Edges, Neighborhoods, TreeBatch, TreeObjective, hide_words
+from snuh.training.tree_objective import (
+    Edges,
+    Neighborhoods,
+    TreeBatch,
+    TreeObjective,
+    hide_words,
+    word_weight,
+)
 from tests.reference.dense_snuh import DenseSNUH
 from tests.training.differences import assert_gradient_is_right
 from tests.training.posterior import posterior
@@ -42,19 +49,25 @@ def some_edges(seed: int, count: int = 40) -> Edges:
 
 
 def objective(
-    seed: int = 0, *, rebuild_edges: Callable[[Encoder], Edges] | None = None, **changes: Any
+    seed: int = 0,
+    *,
+    rebuild_edges: Callable[[Encoder], Edges] | None = None,
+    word_weight: float = 1.0,
+    **changes: Any,
 ) -> TreeObjective:
     defaults = {"n_bits": BITS, "tau": 0.3, "beta": 0.7, "correlation": "encoder", "word_dropout": 0.0,
                 "warmup": 0.0, "init_range": 0.3, "start": "random", "batch_size": 16, "neighbor_words": 0.0,
                 "refresh": 0.0, "epochs": 10}  # fmt: skip
     generator = torch.Generator().manual_seed(seed)
-    return TreeObjective(
+    built = TreeObjective(
         SNUHPlus(**{**defaults, **changes}),
         unit_rows(1),
         some_edges(2),
         generator=generator,
         rebuild_edges=rebuild_edges,
     )
+    built.word_weight = word_weight  # the rows have ten words each
+    return built
 
 
 def dense_twin(approximate: TreeObjective) -> DenseSNUH:
@@ -184,6 +197,38 @@ def test_a_document_without_an_edge_has_no_edge_term() -> None:
     assert batch.weight.tolist() == [0.0, 0.5, 0.5]
 
 
+def test_every_edge_of_a_document_is_drawn() -> None:
+    pairs = np.array([[0, 1], [0, 2], [0, 3], [1, 3]], dtype=np.int32)
+    edges = Edges(pairs, np.ones(4, np.float32), np.full(4, 0.9, np.float32))
+    drawn = Neighborhoods(edges, 4).draw(np.zeros(3_000, dtype=np.int64), np.random.default_rng(0)).neighbors
+    assert np.abs(np.bincount(drawn, minlength=4) / 3_000 - [0, 1 / 3, 1 / 3, 1 / 3]).max() < 0.05
+
+
+def test_a_prior_alone_leaves_the_posterior_uncorrelated() -> None:
+    approximate = objective(correlation="prior", beta=1.0)
+    batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
+    i, j = (posterior(approximate, approximate.X[part]) for part in (batch.documents, batch.neighbors))
+    prior = batch.prior[:, None]
+    gamma = torch.zeros_like(i.sigma)
+    terms = edge_divergence(i.mu, i.sigma, j.mu, j.sigma, prior=prior, posterior=gamma).sum(dim=1)
+    found = approximate.loss(batch, epoch=1.0)["edges"]
+    torch.testing.assert_close(found, (batch.weight * terms).mean(), rtol=1e-4, atol=1e-4)
+
+
+def test_hidden_words_are_still_to_be_explained() -> None:
+    """Encoded from no word at all, a document's words are all explained by the bias."""
+    approximate = objective(correlation="none", word_dropout=0.999_999)
+    with torch.no_grad():
+        approximate.bias[BITS:] = -40.0  # no deviation, so the sample is the mean
+        approximate.weight[:, BITS:] = 0.0
+    batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
+    z = torch.sigmoid(approximate.bias.detach()[:BITS] / approximate.method.tau)
+    logits = approximate.words.embedding.detach() @ z + approximate.words.bias.detach()
+    words = torch.from_numpy(approximate.X[batch.documents].toarray() > 0)
+    expected = -(words * torch.log_softmax(logits, dim=0)).sum(1).mean()
+    torch.testing.assert_close(approximate.loss(batch, epoch=1.0)["words"].detach(), expected)
+
+
 def test_beta_grows_over_the_warmup() -> None:
     approximate = objective(correlation="none", warmup=4.0)
     batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
@@ -233,6 +278,30 @@ def test_neighbor_words_scores_the_first_documents_words_by_the_seconds_code() -
     assert parts["words"].item() == pytest.approx(-explained(own, own), rel=1e-5)
     others = batch.neighbors[half:]
     assert parts["neighbor words"].item() == pytest.approx(-3.0 * explained(others, rest), rel=1e-5)
+
+
+def test_words_of_short_documents_weigh_as_much_as_those_of_longer_ones() -> None:
+    def rows(words: int) -> sparse.csr_matrix:
+        return sparse.csr_matrix(np.vstack([np.ones((4, words)), np.zeros((2, words))]))
+
+    assert [word_weight(rows(words)) for words in (5, 25, 50, 200)] == [10.0, 2.0, 1.0, 1.0]
+
+
+def test_the_weight_of_words_reaches_the_loss() -> None:
+    parts = []
+    for weight in (1.0, 4.0):
+        approximate = objective(neighbor_words=2.0, word_weight=weight)
+        batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
+        parts.append({name: part.item() for name, part in approximate.loss(batch, epoch=1.0).items()})
+    ratio = {name: parts[1][name] / parts[0][name] for name in parts[0]}
+    assert ratio == pytest.approx({"words": 4, "neighbor words": 4, "nodes": 1, "edges": 1}, rel=1e-4)
+
+
+def test_the_weight_of_words_is_that_of_the_training_rows() -> None:
+    X = unit_rows(1)
+    generator = torch.Generator().manual_seed(0)
+    method = SNUHPlus(n_bits=BITS, start="random")
+    assert TreeObjective(method, X, some_edges(2), generator=generator).word_weight == word_weight(X) > 1
 
 
 def test_hidden_words_keep_the_expected_input_and_the_target() -> None:
@@ -295,9 +364,11 @@ def test_an_itq_start_gives_the_codes_of_itq() -> None:
 
 
 @pytest.mark.parametrize("correlation", ["encoder", "optimum", "prior", "none"])
-@pytest.mark.parametrize("neighbor_words", [0.0, 1.5])
-def test_gradients_agree_with_finite_differences(correlation: str, neighbor_words: float) -> None:
-    approximate = objective(correlation=correlation, neighbor_words=neighbor_words)
+@pytest.mark.parametrize(("neighbor_words", "weight"), [(0.0, 1.0), (1.5, 1.0), (1.5, 2.5)])
+def test_gradients_agree_with_finite_differences(
+    correlation: str, neighbor_words: float, weight: float
+) -> None:
+    approximate = objective(correlation=correlation, neighbor_words=neighbor_words, word_weight=weight)
     batch = next(approximate.batches(np.random.default_rng(0), epoch=0))
 
     def loss() -> torch.Tensor:

@@ -53,7 +53,7 @@ def test_the_defaults_of_a_study_are_those_that_a_fit_would_take(data: TuningDat
 @pytest.mark.filterwarnings("ignore:the codes are dead")  # what differs may share a code
 @pytest.mark.parametrize("docs", [2, 3, 4, 7])
 def test_a_few_documents_can_be_scored(docs: int) -> None:
-    X = sparse.random_array((docs, 12), density=0.8, format="csr", rng=np.random.default_rng(0))
+    X = sparse.random_array((docs, 12), density=0.8, format="csr", random_state=np.random.default_rng(0))
     encoder = make("lsh", bits=8, seed=0, parameters={}).fit(X).encoder_
     assert 0 <= RandomWalkScore(X, X)(encoder).value <= 1
 

@@ -13,9 +13,9 @@ from snuh.cli.base_command import Command, CommandGroup
 
 HELP = """Semantic hashing: learn short binary codes for text documents, and search by them.
 
-SOURCE is a .jsonl, .csv, .tsv or .txt file (optionally .gz), a .parquet or .mat file, a folder of text files,
-"-" for standard input, a collection, or the name of a corpus in the folder $SNUH_DATA. The fields id, text,
-labels and split (train, val or test) are used; all others are metadata.
+SOURCE is a .jsonl, .json, .csv, .tsv or .txt file (optionally .gz, .zst or .zip), a .parquet or .mat file, a
+folder of text files, "-" for standard input, a collection, or the name of a corpus in the folder $SNUH_DATA.
+The fields id, text, labels and split (train, val or test) are used; all others are metadata.
 """
 
 
@@ -31,7 +31,6 @@ app = typer.Typer(
     help=_paragraphs(HELP),
     epilog="New here? Run [bold cyan]snuh demo[/bold cyan]: it needs no data and takes about two minutes.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,  # a bug shows Python's plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -90,7 +89,7 @@ _register(CODES, "methods", fit.methods, fit.METHODS_EXAMPLES)
 _register(PAPER, "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _register(PAPER, "report", reproduce.report, reproduce.REPORT_EXAMPLES)
 
-on_spark = typer.Typer(help=spark.HELP, no_args_is_help=True, rich_markup_mode="rich")
+on_spark = typer.Typer(cls=CommandGroup, help=spark.HELP, no_args_is_help=True, rich_markup_mode="rich")
 _register(CLUSTER, "fit", spark.fit, spark.FIT_EXAMPLES, to=on_spark)
 _register(CLUSTER, "encode", spark.encode, spark.ENCODE_EXAMPLES, to=on_spark)
 app.add_typer(on_spark, name="spark", rich_help_panel=CLUSTER)

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from snuh.errors import NEEDS_POSIX, POSIX_MODULES, InputError, SnuhError
+from snuh.errors import NEEDS_POSIX, POSIX_MODULES, InputError, SnuhError, missing_extra
 from snuh.filters import FilterError
 from snuh.text import sanitize
 
@@ -23,8 +23,20 @@ PATH_METAVARS = ("FILE", "FOLDER", "MODEL", "COLLECTION", "TARGET")
 _UsageError: Any = typer.BadParameter.__base__
 
 
+def _without_flag_types(params: list[Any]) -> list[Any]:
+    """Show no type for options that take no value; newer versions of typer show <bool>."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
 class CommandGroup(TyperGroup):
     """Reports an error of a command as one line on stderr and an exit code."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options before the command."""
+        return _without_flag_types(super().get_params(ctx))
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Parse the options before the command."""
@@ -42,9 +54,12 @@ class CommandGroup(TyperGroup):
                 _show_position(error)
             raise typer.Exit(EXIT_USER) from None
         except ModuleNotFoundError as error:
-            if error.name not in POSIX_MODULES:
+            if error.name in POSIX_MODULES:
+                say(NEEDS_POSIX.format(f'"snuh {ctx.invoked_subcommand}"'))
+            elif isinstance(missing := missing_extra(error), SnuhError):
+                say(str(missing))
+            else:
                 raise
-            say(NEEDS_POSIX.format(f'"snuh {ctx.invoked_subcommand}"'))
             raise typer.Exit(EXIT_USER) from None
         except KeyboardInterrupt:
             say("interrupted")
@@ -53,6 +68,10 @@ class CommandGroup(TyperGroup):
 
 class Command(TyperCommand):
     """A command whose usage errors include the value given."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the arguments and options."""
+        return _without_flag_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options; InputError if a file, folder or collection is an empty string."""
@@ -111,13 +130,15 @@ def _usage_errors_in_one_line() -> Iterator[None]:
 class _OneLineHandler(logging.Handler):
     # `say` looks up sys.stderr each time: while progress bars are shown, it writes above them.
     def emit(self, record: logging.LogRecord) -> None:
-        say(f"{record.levelname.lower()}: {record.getMessage()}")
+        level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        say(f"{level}{record.getMessage()}")
 
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     logger = logging.getLogger("snuh")
-    handler = _OneLineHandler(logging.WARNING)
+    logging.getLogger("snuh._numba").setLevel(logging.INFO)  # says when kernels are compiled
+    handler = _OneLineHandler()
     show = warnings.showwarning
 
     def show_in_one_line(

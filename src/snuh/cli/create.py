@@ -12,14 +12,17 @@ from snuh.cli.base_command import EXIT_INTERRUPTED, say
 from snuh.cli.options import (
     MAX_CHARACTERS,
     CollectionAddress,
+    ConfigFile,
     IdField,
     Json,
+    LabelsField,
     Length,
     MaxCharacters,
     Method,
     Seed,
     Settings,
     Source,
+    SplitField,
     TextField,
 )
 from snuh.errors import InputError, SnuhError
@@ -58,8 +61,17 @@ def create(
     method: Method = None,
     seed: Seed = None,
     settings: Settings = None,
+    config: ConfigFile = None,
+    no_words: Annotated[
+        bool,
+        typer.Option(
+            "--no-words", help="Do not index words: smaller, but only the nearest codes are ranked."
+        ),
+    ] = False,
     text_field: TextField = "text",
     id_field: IdField = "id",
+    labels_field: LabelsField = "labels",
+    split_field: SplitField = "split",
     max_characters: MaxCharacters = MAX_CHARACTERS,
     as_json: Json = False,
 ) -> None:
@@ -81,15 +93,23 @@ def create(
     _check_max_characters(max_characters)
     documents = None
     if source is not None:
-        texts = open_texts(source, text_field=text_field, id_field=id_field)
+        texts = open_texts(
+            source,
+            text_field=text_field,
+            id_field=id_field,
+            labels_field=labels_field,
+            split_field=split_field,
+        )
         documents = LimitedSource(texts, max_characters=max_characters)  # checked during training as well
     training = None
     if model is not None:
-        _reject_training_options({"--bits": bits, "--method": method, "--seed": seed, "--set": settings})
-        Collection.create(collection, load(model)).close()
+        _reject_training_options(
+            {"--bits": bits, "--method": method, "--seed": seed, "--set": settings, "--config": config}
+        )
+        Collection.create(collection, load(model), words=not no_words).close()
     elif documents is not None:
-        hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or ())
-        training = _train(collection, documents, hasher)
+        hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or (), config=config)
+        training = _train(collection, documents, hasher, words=not no_words)
     else:
         raise InputError("a new collection needs --from SOURCE, or --model MODEL, or both")
     with Collection(collection) as created:
@@ -116,7 +136,7 @@ def _reject_training_options(options: Mapping[str, object]) -> None:
             )
 
 
-def _train(address: str, source: TextSource, hasher: TextHasher) -> dict[str, Any]:
+def _train(address: str, source: TextSource, hasher: TextHasher, *, words: bool) -> dict[str, Any]:
     """Train a model, create the collection with it, and return a summary of the training."""
     from tempfile import mkdtemp
 
@@ -130,7 +150,7 @@ def _train(address: str, source: TextSource, hasher: TextHasher) -> dict[str, An
         if hasher.model_ is None:
             return
         try:
-            Collection.create(address, hasher.model_).close()
+            Collection.create(address, hasher.model_, words=words).close()
         except SnuhError as error:
             rescued = Path(mkdtemp(prefix="snuh-")) / "model"
             hasher.model_.save(rescued)
@@ -171,13 +191,15 @@ def add(
     source: Source,
     text_field: TextField = "text",
     id_field: IdField = "id",
+    labels_field: LabelsField = "labels",
+    split_field: SplitField = "split",
     max_characters: MaxCharacters = MAX_CHARACTERS,
     as_json: Json = False,
 ) -> None:
     """Add documents to a collection, replacing documents with the same id.
 
     A replaced document keeps its position. Documents are written in batches; batches written before an error
-    are kept. Documents without known words are stored, but searches do not find them.
+    are kept. Documents without known words have no code, and are found by their words only.
     """
     from snuh.cli.output import open_texts, print_facts, print_json
     from snuh.collection import Collection
@@ -186,7 +208,13 @@ def add(
     started = time.perf_counter()
     _check_max_characters(max_characters)
     with Collection(collection) as opened:
-        documents = open_texts(source, text_field=text_field, id_field=id_field)
+        documents = open_texts(
+            source,
+            text_field=text_field,
+            id_field=id_field,
+            labels_field=labels_field,
+            split_field=split_field,
+        )
         added = _ingest(opened, documents, max_characters=max_characters)
         count = len(opened)
     seconds = time.perf_counter() - started
@@ -217,7 +245,7 @@ def _ingest(collection: Collection, source: TextSource, *, max_characters: int) 
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if added.without_code:
         total = plural(added.inserted + added.replaced, "document")
-        say(f"warning: {added.without_code:,} of {total} have no known word: searches do not find them")
+        say(f"warning: {added.without_code:,} of {total} have no word that the model knows, and so no code")
     return added
 
 

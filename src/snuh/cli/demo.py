@@ -52,9 +52,9 @@ def demo(
             stages = (progress.stage("Writing the docstrings"), progress.stage("Creating the collection"))
             save_demo(out, hasher, ProgressSource(source, *stages))
 
-    model = train(hasher, source, save=save)
+    train(hasher, source, save=save)
     with display() as progress:
-        result = explore(model, ProgressSource(source, partial(_show_encoding, progress)))
+        result = explore(out, ProgressSource(source, partial(_show_encoding, progress)))
     if as_json:
         print_json(_to_json(result, out))
     else:
@@ -108,8 +108,8 @@ def _print_result(result: DemoResult, folder: Path) -> None:
         table.add_column(no_wrap=True, style="cyan", max_width=44)
         table.add_column(no_wrap=True, ratio=1)  # takes the remaining width
         for hit in search.hits:
-            table.add_row(str(hit.distance), Text(hit.document.id), Text(line_of_text(hit.document.text)))
-        console.print(table if search.hits else "  the model knows none of these words")
+            table.add_row(f"{hit.score:.1f}", Text(hit.document.id), Text(line_of_text(hit.document.text)))
+        console.print(table if search.hits else f"  {search.hits.note}")
     model, corpus = folder / MODEL_FOLDER, folder / CORPUS_FILE
     collection = folder / COLLECTION_FOLDER
     steps = [

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import IdField, Json, ModelFolder, Source, TextField
+from snuh.cli.options import (
+    IdField,
+    Json,
+    LabelsField,
+    ModelFolder,
+    ModelOrCollection,
+    Source,
+    SplitField,
+    TextField,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +31,12 @@ EVALUATE_EXAMPLES = (
     "snuh evaluate model tickets.jsonl",
     "snuh evaluate model tickets.jsonl --cutoffs 10,100 --json",
     "snuh evaluate model tickets.jsonl --query-split val",
+    "snuh evaluate model articles.csv --labels-field topic --split-field part",
+    "snuh evaluate tickets",
+    "snuh evaluate tickets --queries queries.jsonl --qrels qrels.tsv",
+    "snuh evaluate cranfield --queries beir/cranfield --mode hybrid --mode words",
 )
+RANKED = 1_000  # hits of each judged query
 
 
 def encode(
@@ -87,8 +101,11 @@ def encode(
 
 
 def evaluate(
-    model: ModelFolder,
-    source: Source,
+    model: ModelOrCollection,
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="SOURCE", help="Documents with labels; default: those of the collection."),
+    ] = None,
     cutoffs: Annotated[
         str | None,
         typer.Option(metavar="K,K,...", help="Cutoffs k of precision@k (default: 1,10,50,100,1000)."),
@@ -97,23 +114,57 @@ def evaluate(
     database_split: Annotated[
         str, typer.Option(metavar="SPLIT", help="Split of the documents to search.")
     ] = "train",
+    queries: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Judged queries (JSON lines), or a folder in BEIR's layout."),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Grades of documents for the queries.")
+    ] = None,
+    modes: Annotated[
+        list[str] | None,
+        typer.Option("--mode", metavar="MODE", help="Mode of the searches; repeat it to compare several."),
+    ] = None,
     text_field: TextField = "text",
     id_field: IdField = "id",
+    labels_field: LabelsField = "labels",
+    split_field: SplitField = "split",
     as_json: Json = False,
 ) -> None:
-    """Evaluate a model: how well its codes retrieve documents with the same labels.
+    """Evaluate a model by labels, or the searches of a collection by judged queries.
 
-    Each test document is a query against the train documents, which include documents without a split. A hit
-    is relevant if it shares a label with the query. Precision is its expectation over random orders of ties.
+    A model: each test document is a query against the train documents, which include documents without a
+    split. A hit is relevant if it shares a label with the query. Precision is its expectation over random
+    orders of ties. With a collection instead of a model, its own documents are evaluated unless SOURCE is
+    given.
+
+    A collection, with --queries: nDCG@10, MAP, recall@100 and MRR of its searches. --qrels has a query id, a
+    document id and a grade on each line. With several modes, the first is compared with the others.
     """
-    from snuh.cli.output import display, open_documents, print_json
+    from snuh.cli.output import display, holds_collection, load_model, open_documents, print_json
     from snuh.encoding import encode_source
+    from snuh.errors import InputError
     from snuh.evaluation import evaluate_splits
-    from snuh.model import load
+    from snuh.urls import redact
 
+    if queries is not None:
+        if source is not None:
+            raise InputError("a collection is evaluated by --queries, a model by SOURCE: omit one of them")
+        _evaluate_searches(model, queries, qrels, modes or ["hybrid"], json=as_json)
+        return
+    if qrels is not None or modes:
+        raise InputError("--qrels and --mode are for judged queries: give them with --queries")
     parsed_cutoffs = _parse_cutoffs(cutoffs)
-    loaded = load(model)
-    documents = open_documents(source, text_field=text_field, id_field=id_field)
+    if source is None and not holds_collection(model):
+        raise InputError(f"{redact(model)} is not a collection: give the documents to evaluate as SOURCE")
+    loaded = load_model(model)
+    documents = open_documents(
+        source or model,
+        text_field=text_field,
+        id_field=id_field,
+        labels_field=labels_field,
+        split_field=split_field,
+    )
     with display() as progress:
         evaluation = evaluate_splits(
             encode_source(loaded, documents, progress=progress.stage("Encoding")),
@@ -123,7 +174,7 @@ def evaluate(
             cutoffs=parsed_cutoffs,
         )
     summary = {
-        "model": str(model),
+        "model": redact(model),
         "method": loaded.method,
         "bits": loaded.bits,
         "source": documents.name,
@@ -135,6 +186,102 @@ def evaluate(
         print_json(summary)
     else:
         _print_evaluation(summary, evaluation)
+
+
+def _evaluate_searches(
+    address: str, queries: Path, qrels: Path | None, modes: Sequence[str], *, json: bool
+) -> None:
+    from dataclasses import asdict, fields
+    from typing import cast
+
+    from snuh.cli.output import display, print_json
+    from snuh.collection import Collection
+    from snuh.collection.query import Mode
+    from snuh.corpus.beir import read_judged
+    from snuh.evaluation import evaluate_search
+    from snuh.metrics import RankingQuality, paired_interval
+
+    judged = read_judged(queries, qrels)
+    qualities: dict[str, dict[str, RankingQuality]] = {}
+    with Collection(address) as collection, display() as progress:
+        for mode in dict.fromkeys(modes):
+
+            def rank_many(texts: list[str], mode: str = mode) -> list[list[str]]:
+                found = collection.search_many(texts, k=RANKED, mode=cast("Mode", mode), characters=1)
+                return [[hit.document.id for hit in hits] for hits in found]
+
+            stage = progress.stage(f"Searching by {mode}")
+            qualities[mode] = evaluate_search(rank_many, judged, progress=stage)
+    first, *others = qualities
+    measures = [field.name for field in fields(RankingQuality)]
+
+    def values(mode: str, measure: str) -> list[float]:
+        return [getattr(quality, measure) for quality in qualities[mode].values()]
+
+    means = {
+        mode: {measure: sum(values(mode, measure)) / len(judged.texts) for measure in measures}
+        for mode in qualities
+    }
+    differences = {
+        other: {
+            measure: {
+                "difference": means[first][measure] - means[other][measure],
+                "interval": paired_interval(
+                    [a - b for a, b in zip(values(first, measure), values(other, measure), strict=True)]
+                ),
+            }
+            for measure in measures
+        }
+        for other in others
+    }
+    summary = {
+        "collection": address,
+        "queries": len(judged.texts),
+        "modes": means,
+        "differences": {f"{first} - {other}": by_measure for other, by_measure in differences.items()},
+        "per_query": {
+            mode: {query: asdict(quality) for query, quality in by_query.items()}
+            for mode, by_query in qualities.items()
+        },
+    }
+    if json:
+        print_json(summary)
+    else:
+        _print_searches(len(judged.texts), means, differences)
+
+
+def _print_searches(
+    queries: int, means: dict[str, dict[str, float]], differences: dict[str, dict[str, Any]]
+) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from snuh.cli.output import plural, results_console
+
+    names = {
+        "ndcg_at_10": "nDCG@10",
+        "average_precision": "MAP",
+        "recall_at_100": "recall@100",
+        "reciprocal_rank": "MRR",
+    }
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("mode", no_wrap=True)
+    for name in names.values():
+        table.add_column(name, justify="right", no_wrap=True)
+    for mode, values in means.items():
+        table.add_row(mode, *(f"{values[measure]:.3f}" for measure in names))
+    first = next(iter(means))
+    for other, by_measure in differences.items():
+        cells = []
+        for measure in names:
+            low, high = by_measure[measure]["interval"]
+            cells.append(f"{by_measure[measure]['difference']:+.3f} [{low:+.3f}, {high:+.3f}]")
+        table.add_row(f"{first} - {other}", *cells, style="dim")
+    console = results_console()
+    console.print(
+        f"{plural(queries, 'judged query', 'judged queries')}; differences with 95 % intervals over queries"
+    )
+    console.print(table)
 
 
 def _parse_cutoffs(text: str | None) -> Sequence[int] | None:

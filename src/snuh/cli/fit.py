@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import IdField, Json, Length, Method, ModelFolder, Seed, Settings, Source, TextField
+from snuh.cli.options import (
+    ConfigFile,
+    IdField,
+    Json,
+    Length,
+    Method,
+    ModelOrCollection,
+    Seed,
+    Settings,
+    Source,
+    SplitField,
+    TextField,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +34,11 @@ EXAMPLES = (
     "snuh fit tickets.jsonl --out model --config settings.json",
 )
 METHODS_EXAMPLES = ("snuh methods", "snuh methods --json")
-BITS_EXAMPLES = ("snuh bits model", "snuh bits model --bit 7 --words 40", "snuh bits model --json")
+BITS_EXAMPLES = (
+    "snuh bits model",
+    "snuh bits model --bit 7 --words 40",
+    "snuh bits tickets --json",
+)
 
 SCORE_HELP = "see docs/concepts.md#held-out-score"
 STOP_REASONS = {"patience": "no further improvement", "epochs": "all epochs", "interrupted": "interrupted"}
@@ -35,14 +51,10 @@ def fit(
     bits: Length = None,
     seed: Seed = None,
     settings: Settings = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help='Settings file made by "snuh tune"; other options take precedence.'
-        ),
-    ] = None,
+    config: ConfigFile = None,
     text_field: TextField = "text",
     id_field: IdField = "id",
+    split_field: SplitField = "split",
     as_json: Json = False,
 ) -> None:
     """Train a model on documents and write a model folder.
@@ -54,20 +66,14 @@ def fit(
     import time
 
     from snuh.cli.output import check_writable, open_documents, print_json
-    from snuh.cli.training import check_features, make_hasher, read_config, train
+    from snuh.cli.training import check_features, make_hasher, train
     from snuh.io import check_replaceable
 
     started = time.perf_counter()
-    hasher = make_hasher(
-        method,
-        bits=bits,
-        seed=seed,
-        settings=settings or (),
-        config=None if config is None else read_config(config),
-    )
+    hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or (), config=config)
     check_replaceable(out)
     check_writable(out)
-    documents = open_documents(source, text_field=text_field, id_field=id_field)
+    documents = open_documents(source, text_field=text_field, id_field=id_field, split_field=split_field)
     check_features(hasher, documents)
     model = train(hasher, documents, save=lambda: hasher.save(out))
     summary = summarize(model, out, seconds=time.perf_counter() - started)
@@ -158,7 +164,7 @@ def methods(as_json: Json = False) -> None:
 
 
 def bits(
-    model: ModelFolder,
+    model: ModelOrCollection,
     bit: Annotated[int | None, typer.Option(metavar="N", help="Show only this bit, counted from 0.")] = None,
     words: Annotated[
         int, typer.Option(metavar="N", help="Maximum number of words for each value of a bit.")
@@ -172,14 +178,14 @@ def bits(
     from dataclasses import asdict
 
     from snuh.cli.base_command import say
-    from snuh.cli.output import print_json
+    from snuh.cli.output import load_model, print_json
     from snuh.errors import InputError
     from snuh.explain import bit_meanings
-    from snuh.model import load
+    from snuh.urls import redact
 
     if words < 1:
         raise InputError(f"--words must be at least 1, got {words}")
-    loaded = load(model)
+    loaded = load_model(model)
     if bit is not None and not 0 <= bit < loaded.bits:
         raise InputError(f"--bit must be from 0 to {loaded.bits - 1}, got {bit}")
     meanings = bit_meanings(loaded, words=words)
@@ -188,7 +194,7 @@ def bits(
     selected = meanings if bit is None else [meanings[bit]]
     if as_json:
         rows = [asdict(meaning) for meaning in selected]
-        print_json({"model": str(model), "method": loaded.method, "bits": loaded.bits, "meanings": rows})
+        print_json({"model": redact(model), "method": loaded.method, "bits": loaded.bits, "meanings": rows})
     else:
         _print_meanings(selected)
 

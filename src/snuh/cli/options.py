@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from snuh.methods import DEFAULT
+from snuh.methods import DEFAULT, METHODS
 
 MAX_CHARACTERS = 10_000_000  # same as the library's limit; importing that would make --help slow
 
@@ -16,6 +16,9 @@ Source = Annotated[
     typer.Argument(
         metavar="SOURCE", help="Documents: a file, folder, collection, corpus name, or - for stdin."
     ),
+]
+ModelOrCollection = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Model folder, or a collection to use its model.")
 ]
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help='Model folder made by "snuh fit".')]
 CollectionAddress = Annotated[
@@ -26,6 +29,10 @@ Bits = Annotated[int, typer.Option(metavar="N", help="Code length in bits, a mul
 Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
 TextField = Annotated[str, typer.Option(metavar="NAME", help="Field that contains the text.")]
 IdField = Annotated[str, typer.Option(metavar="NAME", help="Field that contains the id.")]
+LabelsField = Annotated[str, typer.Option(metavar="NAME", help="Field that contains the labels.")]
+SplitField = Annotated[
+    str, typer.Option(metavar="NAME", help="Field that contains the split: train, val or test.")
+]
 MaxCharacters = Annotated[
     int, typer.Option(metavar="N", help="Maximum length of a text; longer ones are an error.")
 ]
@@ -33,7 +40,11 @@ MaxCharacters = Annotated[
 # Training options: None means the value of --config, or the default
 Method = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help=f'Training method, see "snuh methods" (default: {DEFAULT}).'),
+    typer.Option(
+        metavar="NAME",
+        help=f'Training method, see "snuh methods" (default: {DEFAULT}).',
+        autocompletion=lambda: list(METHODS),
+    ),
 ]
 Length = Annotated[
     int | None,
@@ -46,6 +57,14 @@ Settings = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Set a parameter of the method, or features.KEY=VALUE of the features; repeatable.",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help='Settings file made by "snuh tune"; other options take precedence.',
     ),
 ]
 
@@ -62,7 +81,9 @@ RerankBy = Annotated[
 Radius = Annotated[int | None, typer.Option(metavar="N", help="Only documents within Hamming distance N.")]
 SearchMode = Annotated[
     str | None,
-    typer.Option("--mode", metavar="MODE", help="Search by codes, words, or both: codes, words or hybrid."),
+    typer.Option(
+        "--mode", metavar="MODE", help="Search by words and codes (hybrid, the default), words or codes."
+    ),
 ]
 Approximate = Annotated[
     bool,

@@ -26,6 +26,7 @@ from snuh.urls import is_remote, redact
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from snuh.model import Model
     from snuh.search import Hit
 
 STAGE_LABELS = {
@@ -153,7 +154,7 @@ class LimitedSource(TextSource):
 
     def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
         """Yield the documents up to the first that is too long."""
-        from snuh.corpus.document import checked_documents
+        from snuh.corpus.rows import checked_documents
 
         yield from checked_documents(self._source.documents(progress), self._max_characters)
 
@@ -170,22 +171,34 @@ def with_progress(
         progress(1.0)
 
 
-def open_documents(spec: str, *, text_field: str = "text", id_field: str = "id") -> TextSource | MatrixSource:
-    """Open a source or a collection."""
+def open_documents(spec: str, **fields: str) -> TextSource | MatrixSource:
+    """Open a source or a collection; `fields` are the names of fields that `open_source` takes."""
     if not holds_collection(spec):
-        return open_source(spec, text_field=text_field, id_field=id_field)
-    for option, name, default in (("--text-field", text_field, "text"), ("--id-field", id_field, "id")):
-        if name != default:
+        return open_source(spec, **fields)
+    for argument, name in fields.items():
+        if name != argument.removesuffix("_field"):
+            option = f"--{argument.replace('_', '-')}"
             raise InputError(f"{redact(spec)} is a collection, which has its own fields: omit {option}")
     return CollectionSource(spec)
 
 
-def open_texts(spec: str, *, text_field: str = "text", id_field: str = "id") -> TextSource:
-    """Open a source of texts or a collection."""
-    source = open_documents(spec, text_field=text_field, id_field=id_field)
+def open_texts(spec: str, **fields: str) -> TextSource:
+    """Open a source of texts or a collection; `fields` as for `open_documents`."""
+    source = open_documents(spec, **fields)
     if isinstance(source, MatrixSource):
         raise InputError(f"{source.name} contains feature rows: expected a source of texts")
     return source
+
+
+def load_model(spec: str) -> Model:
+    """Load a model folder, or the model of a collection."""
+    from snuh.collection import Collection
+    from snuh.model import load
+
+    if not holds_collection(spec):
+        return load(spec)
+    with Collection(spec) as collection:
+        return collection.model
 
 
 def holds_collection(spec: str | Path) -> bool:

@@ -298,7 +298,7 @@ def report(
 
     The page has the tables beside the paper's, paired differences, charts, maps and the case study, as far as
     the results file has runs for them. It is one file that needs no network, for the screen, a phone or
-    paper. Runs no experiment, and needs no PyTorch. Needs pip install "snuh[experiments]".
+    paper. Runs no experiment, and needs no PyTorch. Needs pip install "snuhash[experiments]".
     """
     _check_extra()
     from snuh.cli.output import check_no_source, check_writable, print_facts
@@ -327,4 +327,4 @@ def _check_extra() -> None:
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
-        raise MissingExtraError('the report needs matplotlib: pip install "snuh[experiments]"') from None
+        raise MissingExtraError('the report needs matplotlib: pip install "snuhash[experiments]"') from None

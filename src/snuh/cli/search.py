@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from snuh.collection.query import Mode, SearchOptions
     from snuh.explain import Explanation, WordContribution
     from snuh.model import Model
-    from snuh.search import Hit
+    from snuh.search import Hit, Hits
 
 EXAMPLES = (
     'snuh search tickets "printer is on fire"',
@@ -82,16 +82,14 @@ def search(
     id_field: IdField = "id",
     as_json: Json = False,
 ) -> None:
-    """Search for the documents whose codes are nearest to that of a text.
+    """Search for the documents that have the words of a text, or are about the same thing.
 
-    Hits are ordered by Hamming distance, the number of differing bits, and then by insertion order. Documents
-    without known words are not found.
+    The score of a hit is the sum of two: that of the words it has in common with the text (BM25), and that of
+    its code. "Quoted phrases" and +words must occur, -words must not. With --mode words only words count.
 
-    With --mode words, documents are ranked by the words they share with the text (BM25), with --mode hybrid
-    by words and codes. Then "quoted phrases", +required and -excluded words are understood.
-
-    --rerank asymmetric weighs each bit by how certain the query is of it; --rerank cosine compares TF-IDF
-    rows. With --queries, a query without known words has no hits, and a warning lists it.
+    With --mode codes hits are ordered by Hamming distance, the number of differing bits, and then by
+    insertion order; --radius, --rerank and --approximate imply it. --rerank asymmetric weighs each bit by how
+    certain the query is of it, --rerank cosine compares TF-IDF rows.
     """
     from snuh.cli.output import holds_collection
     from snuh.urls import is_remote, redact
@@ -186,11 +184,11 @@ class _SearchResult:
     """The hits of a query, and one explanation per hit if requested."""
 
     query: str
-    hits: Sequence[Hit]
+    hits: Hits
     explanations: Sequence[Explanation] = ()
 
     @classmethod
-    def of(cls, query: str, hits: Sequence[Hit], *, explained_by: Model | None = None) -> _SearchResult:
+    def of(cls, query: str, hits: Hits, *, explained_by: Model | None = None) -> _SearchResult:
         """Return the hits, explained by a model if one is given."""
         from snuh.explain import explain
 
@@ -244,7 +242,7 @@ def _search_queries(
     from snuh.collection import Collection
     from snuh.io import dump_json
 
-    unknown: list[str] = []
+    without_hits: list[str] = []
     out = sys.stdout  # progress bars replace sys.stdout by a stream that writes above them
     with Collection(address) as collection, display() as progress:
         model = collection.model if explained else None
@@ -254,13 +252,14 @@ def _search_queries(
         while batch := list(islice(documents, batch_size)):
             hits_per_query = collection.search_many([query.text for query in batch], **options)
             for query, hits in zip(batch, hits_per_query, strict=True):
-                if hits is None:
-                    unknown.append(query.id)
-                result = _SearchResult.of(query.text, hits or [], explained_by=model)
-                typer.echo(dump_json({"query": query.id, "hits": result.to_json()}), file=out)
-    if unknown:
-        ids = ", ".join(unknown[:MAX_IDS_SHOWN]) + (", ..." if len(unknown) > MAX_IDS_SHOWN else "")
-        say(f"warning: no hits for queries without known words: {ids}")
+                result = _SearchResult.of(query.text, hits, explained_by=model)
+                about = {"query": query.id, "note": hits.note}
+                typer.echo(dump_json({**about, "hits": result.to_json()}), file=out)
+                if not hits:
+                    without_hits.append(query.id)
+    if without_hits:
+        ids = ", ".join(without_hits[:MAX_IDS_SHOWN]) + (", ..." if len(without_hits) > MAX_IDS_SHOWN else "")
+        say(f"warning: no hits for {ids}")
 
 
 def _search_source(
@@ -270,14 +269,13 @@ def _search_source(
     from snuh.cli.output import display, open_documents
     from snuh.encoding import encode_source
     from snuh.model import load
-    from snuh.search import encode_query, nearest_hits
+    from snuh.search import search_source
 
     loaded = load(model)
-    query = encode_query(loaded, text)
     documents = open_documents(spec, text_field=text_field, id_field=id_field)
     with display() as progress:
         batches = encode_source(loaded, documents, progress=progress.stage("Searching"))
-        hits = nearest_hits(query, batches, k=k)
+        hits = search_source(loaded, text, batches, k=k)
     _show(_SearchResult(text, hits), {"query": text, "bits": loaded.bits}, json=json)
 
 
@@ -285,8 +283,11 @@ def _show(result: _SearchResult, about: dict[str, object], *, json: bool) -> Non
     from snuh.cli.output import print_json
 
     if json:
-        print_json({**about, "hits": result.to_json()})
-    else:
+        print_json({**about, "note": result.hits.note, "hits": result.to_json()})
+        return
+    if result.hits.note is not None:
+        say(f"note: {result.hits.note}")
+    if result.hits:
         _print_result(result)
 
 
@@ -318,9 +319,20 @@ def _print_result(result: _SearchResult) -> None:
         line = Text(sanitize(line_of_text(hit.document.text)))
         table.add_row(str(hit.distance), *scores, Text(sanitize(hit.document.id)), *labels, line)
         if result.explanations:
-            snippet = _highlighted(hit.document.text, result.explanations[number].hit_words, console)
+            explanation = result.explanations[number]
+            snippet = _highlighted(hit.document.text, explanation.hit_words, console)
+            reason = Text(_reason(hit, bits=len(explanation.bits)), style="dim")
+            table.add_row(*[""] * (2 + has_scores + has_labels), reason)
             table.add_row(*[""] * (2 + has_scores + has_labels), snippet)
     console.print(table)
+
+
+def _reason(hit: Hit, *, bits: int) -> str:
+    """Return what a hit has in common with the query: words and bits."""
+    agreement = f"{bits - hit.distance} of {bits} bits agree"
+    if hit.matched is None:
+        return agreement
+    return f"has {', '.join(hit.matched) or 'none of the words'}; {agreement}"
 
 
 def _highlighted(text: str, contributions: Sequence[WordContribution], console: Console) -> Text:

@@ -7,13 +7,14 @@ import re
 import signal
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from snuh.cli.base_command import say
-from snuh.errors import POSIX_MODULES, InputError, MissingExtraError
+from snuh.errors import POSIX_MODULES, InputError, MissingExtraError, suggest
 
 if TYPE_CHECKING:
     from snuh.server.settings import Tokens
@@ -22,6 +23,7 @@ EXAMPLES = (
     "snuh serve tickets",
     "snuh serve tickets articles --port 9000",
     "snuh serve tickets --host 0.0.0.0 --token-file tokens.txt",
+    "snuh serve --config snuh.toml --access-log",
 )
 
 DEFAULT_RATE = 100.0  # for addresses that other machines can reach
@@ -29,39 +31,103 @@ MAX_WORKERS = 64
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d+)?")  # as browsers send it
 
 
+def _read_config(context: typer.Context, file: Path | None) -> Path | None:
+    """Take the table [serve] of a TOML file as defaults; options and variables override them."""
+    if file is None:
+        return None
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8")).get("serve", {})
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"cannot read the settings in {file}: {reason}") from error
+    names = {param.name or "" for param in context.command.params} - {"config"}
+    values = {name.replace("-", "_"): value for name, value in table.items()}
+    if unknown := sorted(values.keys() - names):
+        raise InputError(f'{file} has an unknown setting "{unknown[0]}"{suggest(unknown[0], sorted(names))}')
+    context.default_map = values
+    return file
+
+
 def serve(
     collections: Annotated[
-        list[str], typer.Argument(metavar="COLLECTION", help="Collections to serve, named by their folders.")
+        list[str],
+        typer.Argument(
+            metavar="COLLECTION",
+            envvar="SNUH_COLLECTIONS",
+            help="Collections to serve, named by their folders.",
+        ),
     ],
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to listen on; other than localhost needs tokens.")
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            envvar="SNUH_HOST",
+            help="Address to listen on; other than localhost needs tokens.",
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="Port to listen on; 0 selects a free one.")] = 8765,
+    port: Annotated[
+        int, typer.Option(metavar="N", envvar="SNUH_PORT", help="Port to listen on; 0 selects a free one.")
+    ] = 8765,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help='File with lines "read TOKEN" and "write TOKEN".')
+        Path | None,
+        typer.Option(
+            metavar="FILE", envvar="SNUH_TOKEN_FILE", help='File with lines "read TOKEN" and "write TOKEN".'
+        ),
     ] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Do not allow writes.")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", envvar="SNUH_READ_ONLY", help="Do not allow writes.")
+    ] = False,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Allow this origin to use the API (CORS); repeatable."),
+        typer.Option(
+            metavar="ORIGIN", envvar="SNUH_CORS", help="Allow this origin to use the API (CORS); repeatable."
+        ),
     ] = None,
     proxy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
+            envvar="SNUH_PROXY",
             help="Trust the X-Forwarded-* headers of this reverse proxy; repeatable.",
         ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Requests per second and client address; 0 is unlimited."),
+        typer.Option(
+            metavar="N", envvar="SNUH_RATE", help="Requests per second and client address; 0 is unlimited."
+        ),
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", help="Number of worker processes.")] = 1,
+    workers: Annotated[
+        int, typer.Option(metavar="N", envvar="SNUH_WORKERS", help="Number of worker processes.")
+    ] = 1,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            metavar="LEVEL",
+            envvar="SNUH_LOG_LEVEL",
+            help="Log, as JSON lines on stderr, from this level on: debug, info, warning or error.",
+        ),
+    ] = "warning",
+    access_log: Annotated[
+        bool, typer.Option("--access-log", envvar="SNUH_ACCESS_LOG", help="Log every request.")
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="SNUH_CONFIG",
+            callback=_read_config,
+            is_eager=True,
+            help="TOML file whose table [serve] has these options.",
+        ),
+    ] = None,
 ) -> None:
     """Serve collections over HTTP: a JSON API, and a web page to search and explore them.
 
     Listens on localhost by default. Any other address requires tokens, from a file or from the environment
     variables SNUH_READ_TOKEN and SNUH_WRITE_TOKEN. Ctrl-C stops the server after the current requests.
+
+    An option overrides its environment variable, which overrides the file given by --config.
     """
     _check_extra()
     from snuh.collection import Collection
@@ -73,6 +139,7 @@ def serve(
     folders = named_folders(collections)
     tokens = find_tokens(token_file, os.environ)
     _check(host=host, port=port, tokens=tokens, origins=origins, rate=rate, workers=workers)
+    _check_level(log_level)
     Proxies(proxies)  # validates the addresses
     for folder in collections:
         Collection(folder).close()  # report a broken collection before listening
@@ -88,6 +155,8 @@ def serve(
             port=bound_port,
             workers=workers,
             is_read_only=read_only,
+            log_level=log_level,
+            has_access_log=access_log,
             origins=tuple(origins),
             proxies=tuple(proxies),
             tokens=tokens,
@@ -113,7 +182,14 @@ def _check_extra() -> None:
     except ModuleNotFoundError as error:
         if error.name in POSIX_MODULES:
             raise
-        raise MissingExtraError(f'serving needs {error.name}: pip install "snuh[serve]"') from None
+        raise MissingExtraError(f'serving needs {error.name}: pip install "snuhash[serve]"') from None
+
+
+def _check_level(level: str) -> None:
+    from snuh.server.logs import LEVELS
+
+    if level not in LEVELS:
+        raise InputError(f'--log-level must be one of {", ".join(LEVELS)}, got "{level}"')
 
 
 def _check(

@@ -139,25 +139,25 @@ def make_hasher(
     bits: int | None = None,
     seed: int | None = None,
     settings: Sequence[str] = (),
-    config: Config | None = None,
+    config: Path | None = None,
 ) -> TextHasher:
     """Return the hasher to train, with everything validated that needs no documents.
 
-    Arguments take precedence over `config`; None means the value of `config`, or the default.
+    Arguments take precedence over the file `config`; None means its value, or the default.
     """
-    config = config or Config()
-    _check_same_method(method, config)
-    method = _first(method, config.method, DEFAULT)
-    bits = _first(bits, config.bits, DEFAULT_BITS)
+    given = Config() if config is None else read_config(config)
+    _check_same_method(method, given)
+    method = _first(method, given.method, DEFAULT)
+    bits = _first(bits, given.bits, DEFAULT_BITS)
     info(method)
     check_bits(bits)
     parsed = parse_settings(settings)
     return TextHasher(
         method,
         bits,
-        seed=_first(seed, config.seed, 0),
-        features={**config.features, **parsed.features},
-        parameters={**config.parameters, **parsed.method},
+        seed=_first(seed, given.seed, 0),
+        features={**given.features, **parsed.features},
+        parameters={**given.parameters, **parsed.method},
     )
 
 

@@ -73,7 +73,7 @@ def tune(
     that fall behind are pruned. By default labels are not used.
 
     You can stop at any time: the best settings so far are written, and the same command resumes. Needs
-    pip install "snuh[tune]".
+    pip install "snuhash[tune]".
     """
     _check_extra()
     from snuh.cli.output import check_writable, display, open_documents
@@ -125,7 +125,7 @@ def _check_extra() -> None:
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise
-        raise MissingExtraError('tuning needs Optuna: pip install "snuh[tune]"') from None
+        raise MissingExtraError('tuning needs Optuna: pip install "snuhash[tune]"') from None
 
 
 def _run_trials(objective: Objective, study: Study, *, trials: int, minutes: float | None) -> bool:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from tempfile import TemporaryFile
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 
 import numpy as np
 
 from snuh.collection.model_files import model_of
 from snuh.collection.query import SearchOptions
-from snuh.collection.results import IndexInfo, Info, Sample
+from snuh.collection.results import IndexInfo, Info, Page, Sample
 from snuh.corpus import Document
 from snuh.corpus.document import FieldNames, to_document, to_fields
 from snuh.dedup import Duplicate
@@ -23,7 +24,7 @@ from snuh.explain import BitMeaning, BitPair, Explanation, WordContribution
 from snuh.io import MODEL_FILES
 from snuh.metrics import CodeHealth
 from snuh.model import Model
-from snuh.search import Hit
+from snuh.search import Hit, Hits
 
 FieldValue: TypeAlias = bool | int | float | str
 Payload: TypeAlias = Mapping[str, Any]  # Any: JSON values
@@ -56,6 +57,17 @@ class DuplicateGroups:
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a map, named by typical words; those of a higher level are smaller."""
+
+    level: int
+    x: float
+    y: float
+    words: tuple[str, ...]
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
 class Projection:
     """A two-dimensional map of documents, similar codes close together; one list entry per point."""
 
@@ -66,6 +78,7 @@ class Projection:
     y: list[float]
     titles: list[str]
     labels: list[str | None]  # the first label of each document
+    regions: tuple[Region, ...]  # large ones first
 
 
 def document_line(document: Document) -> bytes:
@@ -77,14 +90,36 @@ def document_line(document: Document) -> bytes:
     return json.dumps({**record, **split, **to_fields(document.metadata)}).encode() + b"\n"
 
 
+def quote_path(doc_id: str) -> str:
+    """Return an id as a part of a path."""
+    try:
+        return quote(doc_id, safe="")
+    except UnicodeEncodeError as error:
+        raise InputError("the id contains an unpaired surrogate: send complete characters") from error
+
+
+class LineBuffer:
+    r"""Splits chunks into lines that end with "\n"; httpx would also split at separators within texts."""
+
+    def __init__(self) -> None:
+        self._incomplete = b""
+
+    def push(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that a chunk completes."""
+        *lines, self._incomplete = (self._incomplete + chunk).split(b"\n")
+        return lines
+
+    def rest(self) -> list[bytes]:
+        """Return what follows the last end of a line."""
+        return [self._incomplete] if self._incomplete else []
+
+
 def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    r"""Yield lines that end with "\n"; httpx would also split at separators that texts may contain."""
-    incomplete = b""
+    """Yield the lines of chunks."""
+    buffer = LineBuffer()
     for chunk in chunks:
-        *lines, incomplete = (incomplete + chunk).split(b"\n")
-        yield from lines
-    if incomplete:
-        yield incomplete
+        yield from buffer.push(chunk)
+    yield from buffer.rest()
 
 
 def options_to_json(options: SearchOptions) -> dict[str, Any]:
@@ -103,6 +138,21 @@ def parse_document(payload: Payload) -> Document:
     return Document(
         payload["id"], payload["text"], tuple(payload["labels"]), payload["split"], payload["metadata"]
     )
+
+
+def parse_page(payload: Payload) -> Page:
+    """Parse a page of documents."""
+    return Page([parse_document(document) for document in payload["documents"]], payload["next"])
+
+
+def parse_hits(payload: Payload) -> Hits:
+    """Parse the hits of a query."""
+    return Hits(map(parse_hit, payload["hits"]), note=payload["note"])
+
+
+def parse_hit_lists(payload: Payload) -> list[Hits]:
+    """Parse the hits of many queries."""
+    return [parse_hits(result) for result in payload["results"]]
 
 
 def parse_hit(payload: Payload) -> Hit:
@@ -148,6 +198,7 @@ def parse_info(payload: Payload, *, name: str) -> Info:
         fields=tuple(payload["fields"]),
         store_bytes=payload["store_bytes"],
         code_bytes=payload["code_bytes"],
+        has_words=payload["has_words"],
         index=None if index is None else parse_index_info(index),
         health=None if health is None else _parse_health(health),
     )
@@ -191,8 +242,9 @@ def parse_duplicates(payload: Payload) -> DuplicateGroups:
 
 def parse_projection(payload: Payload) -> Projection:
     """Parse a map."""
-    values = {field.name: payload[field.name] for field in fields(Projection) if field.name != "is_current"}
-    return Projection(is_current=payload["current"], **values)
+    values = {field.name: payload[field.name] for field in fields(Projection) if field.name in payload}
+    regions = tuple(Region(**{**region, "words": tuple(region["words"])}) for region in payload["regions"])
+    return Projection(**{**values, "is_current": payload["current"], "regions": regions})
 
 
 def parse_model(chunks: Iterable[bytes]) -> Model:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -74,7 +74,9 @@ class WordQuery:
     text: str
     required: tuple[str, ...]  # texts whose words a document must all have
     excluded: tuple[str, ...]  # texts of whose words a document must have none
-    margins: NDArray[np.floating] | None  # of the query's bits; None to rank by words alone
+    code: NDArray[np.uint8] | None  # packed, for the distance; None to rank by words alone
+    margins: NDArray[np.floating] | None  # the weight of each bit and, as its sign, the bit to look for
+    related: Mapping[str, float] = field(default_factory=dict)  # terms to look for as well, with weights
 
 
 class RankedMatch(NamedTuple):
@@ -86,6 +88,13 @@ class RankedMatch(NamedTuple):
     word_score: float
     code_score: float | None
     terms: frozenset[str]  # of the query that the document has
+
+
+class Ranking(NamedTuple):
+    """The best documents of a query, and the terms of it that any document has."""
+
+    matches: list[RankedMatch]
+    found: frozenset[str]
 
 
 class LostConnectionError(CollectionError):
@@ -140,6 +149,10 @@ class Backend(Protocol):
     def folder(self) -> Path | None:
         """The folder of a local collection; None on a server."""
 
+    @property
+    def has_words(self) -> bool:
+        """Whether there is an index of words: whether `rank` and `word_scores` work."""
+
     def close(self) -> None:
         """Close all files and connections."""
 
@@ -149,7 +162,7 @@ class Backend(Protocol):
     def writing(self) -> AbstractContextManager[Write]:
         """Begin a write transaction, committed when the block ends; other writers wait."""
 
-    def warm_cache(self) -> None:
+    def warm_cache(self, analyzer: Analyzer) -> None:
         """Prepare the next search after a write; failures are logged, not raised."""
 
     # The model
@@ -218,9 +231,7 @@ class Backend(Protocol):
             approximate: use the approximate index; without one, log a warning and search exactly.
         """
 
-    def rank(
-        self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None
-    ) -> list[RankedMatch]:
+    def rank(self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None) -> Ranking:
         """Return the k best documents for the words of a query and its margins, the best first.
 
         Args:
@@ -232,6 +243,12 @@ class Backend(Protocol):
         Raises:
             InputError: If the backend has no index of words.
         """
+
+    def word_scores(self, text: str, seqs: Sequence[int], *, analyzer: Analyzer) -> NDArray[np.float32]:
+        """Return how much the words of documents have in common with those of a text (BM25)."""
+
+    def check_words(self, analyzer: Analyzer) -> list[str]:
+        """Return what is wrong with the index of words; nothing without one."""
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes of these documents, ordered by seq; documents without a code are left out."""
@@ -266,8 +283,11 @@ class BackendModule(Protocol):
             timeout: seconds to wait for another writer.
         """
 
-    def creating(self, location: str, model: Model) -> AbstractContextManager[Put]:
-        """Create a collection and yield a function to fill it; it exists only once the block has ended."""
+    def creating(self, location: str, model: Model, *, words: bool = True) -> AbstractContextManager[Put]:
+        """Create a collection and yield a function to fill it; it exists only once the block has ended.
+
+        With `words` it has an index of words, if the backend supports that.
+        """
 
     def ensure_absent(self, location: str) -> None:
         """Raise InputError unless a collection can be created there."""
@@ -290,7 +310,7 @@ def module_of(location: Location) -> BackendModule:
     except ModuleNotFoundError as error:
         if (extra := EXTRAS.get(str(error.name).partition(".")[0])) is None:
             raise
-        raise MissingExtraError(f'{scheme}:// needs {error.name}: pip install "snuh[{extra}]"') from None
+        raise MissingExtraError(f'{scheme}:// needs {error.name}: pip install "snuhash[{extra}]"') from None
 
 
 def ensure_absent(location: Location) -> None:
@@ -311,9 +331,27 @@ def short_name(location: Location) -> str:
 # Helpers that several backends share
 
 
-def refuse_words(name: str) -> InputError:
+def refuse_words() -> InputError:
     """Return the error of a backend without an index of words."""
-    return InputError(f'{name} has no index of words: use mode="codes", or copy it into a folder')
+    return InputError('this collection has no index of words: use mode="hybrid" or mode="codes"')
+
+
+class WithoutWords:
+    """The part of a backend that has no index of words."""
+
+    has_words = False
+
+    def rank(self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None) -> Ranking:
+        """Refuse."""
+        raise refuse_words()
+
+    def word_scores(self, text: str, seqs: Sequence[int], *, analyzer: Analyzer) -> NDArray[np.float32]:
+        """Refuse."""
+        raise refuse_words()
+
+    def check_words(self, analyzer: Analyzer) -> list[str]:
+        """Return nothing."""
+        return []
 
 
 def by_id(new: Sequence[NewDocument], *, bits: int) -> dict[str, NewDocument]:

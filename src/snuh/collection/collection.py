@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -16,20 +16,20 @@ from snuh.collection.model_files import check_takes_texts
 from snuh.collection.query import (
     QueryEngine,
     SearchOptions,
-    check_by_codes,
     check_filter,
     check_texts,
     resolve_options,
 )
-from snuh.collection.query_text import parse_query
-from snuh.collection.results import Added, IndexInfo, Info, Sample
+from snuh.collection.results import Added, IndexInfo, Info, Page, Sample
 from snuh.corpus import Document
-from snuh.corpus.document import checked_documents
+from snuh.corpus.document import updated_record
+from snuh.corpus.rows import checked_documents
 from snuh.encoding import document_batches, encode_documents
 from snuh.errors import (
     CollectionError,
     InputError,
     ModelError,
+    SnuhError,
     UnknownDocumentError,
     suggest,
 )
@@ -37,7 +37,8 @@ from snuh.explain import Explanation, explain
 from snuh.filters import Filter
 from snuh.metrics import code_health
 from snuh.model import Model
-from snuh.search import Hit, unknown_words
+from snuh.search import Hits
+from snuh.text import html_table
 from snuh.urls import Location
 
 MAX_SUGGESTED_ID, SUGGESTION_POOL = 100, 25  # characters of an unknown id; neighbouring ids compared
@@ -67,9 +68,13 @@ class Collection:
             raise
 
     @classmethod
-    def create(cls, location: Location, model: Model) -> Self:
-        """Create an empty collection that encodes with a model; InputError if the location is taken."""
-        with module_of(location).creating(str(location), model):
+    def create(cls, location: Location, model: Model, *, words: bool = True) -> Self:
+        """Create an empty collection that encodes with a model; InputError if the location is taken.
+
+        Without `words` there is no index of words: a document takes less space, and searches rank the nearest
+        codes only.
+        """
+        with module_of(location).creating(str(location), model, words=words):
             pass
         return cls(location)
 
@@ -79,6 +84,16 @@ class Collection:
 
     def __repr__(self) -> str:
         return f"Collection({self.name!r})"
+
+    def _repr_html_(self) -> str:
+        info = self.info()
+        facts = [
+            ("collection", info.name),
+            ("documents", f"{info.documents:,}, {info.searchable:,} searchable"),
+            ("codes", f"{info.bits} bits, {info.method}"),
+            ("fields", ", ".join(info.fields[:20]) or "none"),
+        ]
+        return html_table(facts)
 
     @property
     def name(self) -> str:
@@ -102,6 +117,13 @@ class Collection:
         return self._backend.count()
 
     @retry_once
+    def count(self, *, where: str | Filter | None = None) -> int:
+        """Count the documents that match a filter; all by default."""
+        if where is None:
+            return self._backend.count()
+        return len(self._backend.seqs_where(check_filter(where, self._backend)))
+
+    @retry_once
     def __contains__(self, doc_id: object) -> bool:
         """Tell whether there is a document with this id."""
         return isinstance(doc_id, str) and bool(self._backend.seqs_of([doc_id]))
@@ -110,7 +132,7 @@ class Collection:
 
     def add(
         self,
-        documents: Iterable[Document | Mapping[str, Any]],
+        documents: Iterable[Any],
         *,
         max_characters: int = MAX_CHARACTERS,
     ) -> Added:
@@ -119,8 +141,8 @@ class Collection:
         Documents are written in batches, each in one transaction: if a batch fails, the ones before it stay.
 
         Args:
-            documents: a source, Documents, or mappings with "id" and "text", optionally "labels" and "split";
-                other keys are metadata.
+            documents: a source, Documents, or mappings with "id" and "text", optionally "labels" and "split",
+                other keys are metadata; or a DataFrame, an Arrow table or a dataset with such columns.
             max_characters: maximum length of a text.
         """
         added = Added(0, 0, 0)
@@ -133,7 +155,7 @@ class Collection:
                 raise
             raise type(error)(f"{error}; the first {done:,} documents were added") from error
         finally:
-            self._backend.warm_cache()
+            self._warm_cache()
         return added
 
     @retry_once
@@ -141,12 +163,28 @@ class Collection:
         engine = self._engine
         (batch,) = encode_documents(engine.model, documents)
         with self._backend.writing() as write:
-            if write.state.model != engine.fingerprint:
-                # The model was replaced after this batch was encoded.
-                engine = self._open(write.state)
-                (batch,) = encode_documents(engine.model, documents)
+            current = self._engine_of(write.state)
+            if current is not engine:  # the model was replaced after this batch was encoded
+                (batch,) = encode_documents(current.model, documents)
             added = write.put(list(map(NewDocument, batch.documents, batch.packed())))
         return added
+
+    @retry_once
+    def update(self, doc_id: str, changes: Mapping[str, Any]) -> Document:
+        """Change fields of a document, and return it; None removes a field.
+
+        Example: `update("ticket-7", {"year": 2025, "desk": None})`. Raises UnknownDocumentError if there is
+        no such document.
+        """
+        with self._backend.writing() as write:
+            seq = self._seq_of(doc_id)
+            record = updated_record(self._backend.documents_of([seq])[seq], changes)
+            (document,) = checked_documents([record], MAX_CHARACTERS)
+            engine = self._engine_of(write.state)
+            (batch,) = encode_documents(engine.model, [document])
+            write.put(list(map(NewDocument, batch.documents, batch.packed())))
+        self._warm_cache()
+        return document
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete documents by id; InputError, and nothing is deleted, if an id is unknown."""
@@ -173,7 +211,7 @@ class Collection:
         """Encode all documents with another model, then replace all codes at once."""
         check_takes_texts(model)
         self._backend.rehash(model, progress=progress)
-        self._backend.warm_cache()
+        self._warm_cache()
 
     def build_index(self, *, k: int = 10, recall: float = 0.99) -> IndexInfo:
         """Build the index for approximate searches, tuned to reach the given recall at k."""
@@ -186,7 +224,8 @@ class Collection:
     def check(self, *, progress: Callable[[float], None] | None = None) -> list[str]:
         """Verify all that is stored, and return the problems, each as a sentence; empty if all is well.
 
-        The storage is checked first; then every document is read, encoded again, and compared with its code.
+        The storage is checked first; then every document is read, encoded again, and compared with its code
+        and with the index of words.
         """
         if problems := self._backend.check():
             return problems
@@ -206,7 +245,8 @@ class Collection:
                 last, done = seqs[-1], done + len(batch)
                 if progress is not None:
                     progress(min(1.0, done / max(1, count)))
-        return [f"the codes of {wrong:,} documents are not those of the model"] if wrong else []
+            problems = [f"the codes of {wrong:,} documents are not those of the model"] if wrong else []
+            return problems + engine.backend.check_words(engine.features.analyzer)
 
     # Reading
 
@@ -259,6 +299,22 @@ class Collection:
                 )
 
     @retry_once
+    def page(self, *, after: str | None = None, limit: int = 100, where: str | Filter | None = None) -> Page:
+        """Return up to `limit` documents in order of insertion; fewer if their texts are long.
+
+        `after` is the `next` of the page before.
+        """
+        if limit < 1 or not (after is None or after.isdecimal()):
+            raise InputError(
+                f"expected a limit of at least 1 and the next of a page, got {limit} and {after!r}"
+            )
+        with self._backend.reading():
+            condition = None if where is None else check_filter(where, self._backend)
+            found = self._backend.documents(after=int(after or 0), limit=limit, where=condition)
+            more = found and self._backend.documents(after=found[-1][0], limit=1, where=condition)
+        return Page([document for _, document in found], str(found[-1][0]) if more else None)
+
+    @retry_once
     def sample(self, limit: int, *, characters: int | None = None) -> Sample:
         """Return up to `limit` evenly spaced documents that have a code, with their codes.
 
@@ -269,64 +325,43 @@ class Collection:
             documents = engine.backend.documents_of(rows.seqs.tolist(), characters=characters)
             return Sample([documents[seq] for seq in rows.seqs.tolist()], rows.codes)
 
-    def search(self, text: str, **options: Unpack[SearchOptions]) -> list[Hit]:
-        """Find the documents nearest to a text, ordered by (distance, order of insertion).
+    def search(self, text: str, **options: Unpack[SearchOptions]) -> Hits:
+        """Find the documents that have the words of a text, or are about the same thing, the best first.
 
-        Example: `search("printer is on fire", k=5, where="year >= 2020", rerank="cosine")`. See
-        `SearchOptions` for all options. Raises UnknownWordsError if the model knows no word of the text.
+        Example: `search('printer "on fire"', k=5, where="year >= 2020")`. Quoted phrases and +words must
+        occur, -words must not. See `SearchOptions` for all options.
+
+        By codes, hits are ordered by (distance, order of insertion).
         """
         (hits,) = self.search_many([text], **options)
-        if hits is None:
-            raise unknown_words(text)
         return hits
 
     @retry_once
-    def search_many(self, texts: Iterable[str], **options: Unpack[SearchOptions]) -> list[list[Hit] | None]:
-        """Search for many texts at once; None for each text of which the model knows no word."""
-        resolved = resolve_options(options)
-        texts = check_texts(texts)
-        if resolved.mode != "codes":
-            with self._current() as engine:
-                wanted = engine.transform([parse_query(text).text for text in texts])
-                return [
-                    engine.search_text(text, wanted[[index]], resolved) for index, text in enumerate(texts)
-                ]
+    def search_many(self, texts: Iterable[str], **options: Unpack[SearchOptions]) -> list[Hits]:
+        """Search for many texts at once."""
+        resolved, texts = resolve_options(options), check_texts(texts)
         with self._current() as engine:
-            rows = engine.transform(texts)
-            known = np.flatnonzero(np.diff(rows.indptr) > 0)
-            known_rows = rows if len(known) == len(texts) else rows[known]
-            matches = engine.find(engine.model.encoder.encode(known_rows), resolved, limit=resolved.limit)
-            hits = engine.rank_hits(matches, known_rows, resolved)
-        results: list[list[Hit] | None] = [None] * len(texts)
-        for index, query_hits in zip(known.tolist(), hits, strict=True):
-            results[index] = query_hits
-        return results
+            return engine.search_texts(texts, resolved)
 
     @retry_once
-    def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[list[Hit]]:
+    def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[Hits]:
         """Find the documents nearest to each packed code (queries, bytes) of the collection's model."""
-        resolved = resolve_options(options)
+        resolved = resolve_options(options, has_text=False)
         if resolved.rerank is not None:
             raise InputError("rerank needs the text of a query, got a code: use search or search_many")
-        check_by_codes(resolved)
         with self._current() as engine:
-            matches = engine.find(check_codes(codes, bits=engine.model.bits), resolved, limit=resolved.limit)
-            return engine.load_hits(matches, resolved)
+            return engine.search_codes(check_codes(codes, bits=engine.model.bits), resolved)
 
     @retry_once
-    def similar(self, doc_id: str, **options: Unpack[SearchOptions]) -> list[Hit]:
-        """Find the documents nearest to a stored one, excluding itself; options as for `search`, by codes."""
-        resolved = resolve_options(options)
-        check_by_codes(resolved)
+    def similar(self, doc_id: str, **options: Unpack[SearchOptions]) -> Hits:
+        """Find the documents whose codes are nearest to that of a stored one, excluding itself.
+
+        Documents at the same distance are ordered by the words they have in common with it, if the collection
+        has an index of words.
+        """
+        resolved = resolve_options(options, has_text=False)
         with self._current() as engine:
-            seq = self._seq_of(doc_id)
-            codes = engine.backend.codes_of([seq]).codes
-            text = engine.backend.documents_of([seq])[seq].text
-            if not len(codes):
-                raise unknown_words(text)
-            (matches,) = engine.find(codes, resolved, limit=resolved.limit + 1)
-            others = [match for match in matches if match.seq != seq][: resolved.limit]
-            return engine.rank_hits([others], engine.features.transform([text]), resolved)[0]
+            return engine.similar(self._seq_of(doc_id), resolved)
 
     @retry_once
     def explain(self, text: str, doc_id: str) -> Explanation:
@@ -351,16 +386,26 @@ class Collection:
                 fields=tuple(backend.fields(limit=MAX_FIELDS)),
                 store_bytes=store_bytes,
                 code_bytes=code_bytes,
+                has_words=backend.has_words,
                 index=backend.index_info(),
                 health=code_health(sample) if len(sample) else None,
             )
 
     # Internals
 
+    def _warm_cache(self) -> None:
+        # The write has succeeded; an error here is reported by the next search.
+        with suppress(SnuhError), self._current() as engine:
+            engine.backend.warm_cache(engine.features.analyzer)
+
     def _open(self, state: State) -> QueryEngine:
         """Load the model of a state."""
         self._engine = QueryEngine(self._backend.load_model(state.model), state.model, self._backend)
         return self._engine
+
+    def _engine_of(self, state: State) -> QueryEngine:
+        """Return the engine with the model of a state, which is loaded if another one is."""
+        return self._engine if state.model == self._engine.fingerprint else self._open(state)
 
     def _open_current(self) -> None:
         """Load the current model; try again if another process replaces it meanwhile."""

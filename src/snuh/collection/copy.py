@@ -26,7 +26,7 @@ def copy_collection(
         with origin.reading() as state:
             count, done, last = origin.count(), 0, 0
             model = origin.load_model(state.model)
-            with module_of(target).creating(str(target), model) as put:
+            with module_of(target).creating(str(target), model, words=origin.has_words) as put:
                 while batch := origin.documents(after=last, limit=BATCH_DOCUMENTS):
                     rows = origin.codes_of([seq for seq, _ in batch])
                     codes = dict(zip(rows.seqs.tolist(), map(bytes, rows.codes), strict=True))

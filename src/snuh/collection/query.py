@@ -1,37 +1,41 @@
-"""Queries on a collection: their options, matching by code, reranking, and hits as JSON."""
+"""Queries on a collection: their options, ranking by words and codes, and hits as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snuh.codes import unpack
-from snuh.collection.backend import Backend, Match, WordQuery
-from snuh.collection.query_text import has_phrase, parse_query
+from snuh.collection.backend import Backend, Match, Ranking, WordQuery
+from snuh.collection.query_text import QueryText, parse_query
 from snuh.corpus import Document
 from snuh.corpus.document import excerpt
 from snuh.encoder import Encoder
 from snuh.errors import CollectionError, InputError, check_arguments, suggest
 from snuh.features import TfidfFeatures
+from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter, parse
 from snuh.filters.tree import ID, LABELS, SPLIT
 from snuh.model import Model
-from snuh.search import Hit
+from snuh.search import Hit, Hits, check_query, no_known_words
 
 Rerank = Literal["asymmetric", "cosine"]
 Mode = Literal["codes", "words", "hybrid"]
-MODES: tuple[Mode, ...] = ("codes", "words", "hybrid")
-FeatureRows: TypeAlias = Any  # a CSR matrix; scipy has no type stubs
+MODES: tuple[Mode, ...] = ("hybrid", "words", "codes")
+FeatureRows: TypeAlias = Any  # SparseRows or a CSR matrix; scipy has no type stubs
 
 DEFAULT_SHORTLISTS: dict[Rerank, int] = {"asymmetric": 1_000, "cosine": 200}
 SPECIAL_FIELDS = (ID, LABELS, SPLIT)
 MAX_COMPARED_FIELDS, MAX_LISTED_FIELDS = 1_000, 20  # in the message about an unknown field
 PHRASE_CANDIDATES = 4  # documents whose texts are read for each hit of a query with phrases
 MAX_PHRASE_CANDIDATES = 20_000  # documents with all words of a phrase that are read at most, the best first
+FEEDBACK_DOCUMENTS, FEEDBACK_CHARACTERS = 10, 2_000  # that are added to a query, and of each text
+MAX_TIES = 10_000  # documents at the same distance that words put in order
 READ_AT_ONCE = 8  # documents, to compare their texts with a query
 SINGLE_THREAD_CHARACTERS = 100_000  # tokenizing less takes no longer than starting threads
 
@@ -47,8 +51,8 @@ class SearchOptions(TypedDict, total=False):
     shortlist: number of nearest documents to rerank; 1,000 for "asymmetric" and 200 for "cosine" by default.
     approximate: use the index built by `Collection.build_index` instead of scanning all codes.
     characters: maximum number of characters of each hit's text; all by default.
-    mode: how texts are searched: by their "codes" (the default), by their "words" (BM25), or "hybrid", by the
-        sum of both, standardized. Only collections in a folder have an index of words.
+    mode: how texts are searched: by their words and codes ("hybrid", the default), by their "words" (BM25),
+        or by their "codes", the default with `radius`, `rerank` or `approximate`, which are about codes.
     """
 
     k: int
@@ -58,7 +62,7 @@ class SearchOptions(TypedDict, total=False):
     shortlist: int | None
     approximate: bool
     characters: int | None
-    mode: Mode
+    mode: Mode | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,15 @@ class ResolvedOptions:
     mode: Mode
 
 
-def resolve_options(options: SearchOptions) -> ResolvedOptions:
-    """Validate options and fill in defaults; InputError for invalid ones."""
+def resolve_options(options: SearchOptions, *, has_text: bool = True) -> ResolvedOptions:
+    """Validate options and fill in defaults; InputError for invalid ones.
+
+    Without the text of a query, as for `similar`, only codes are compared.
+    """
+    if not has_text:
+        if (mode := options.get("mode")) not in (None, "codes"):
+            raise InputError(f'mode="{mode}" needs the text of a query: omit it, or use search')
+        options = {**options, "mode": "codes"}
     # Inspecting a signature is slow, so it happens only to report an unknown option.
     if not options.keys() <= SearchOptions.__annotations__.keys():
         check_arguments(_resolve, options, what="a search")
@@ -91,7 +102,7 @@ def _resolve(
     shortlist: int | None = None,
     approximate: bool = False,
     characters: int | None = None,
-    mode: Mode = "codes",
+    mode: Mode | None = None,
 ) -> ResolvedOptions:
     if not _is_integer(k) or k < 1:
         raise InputError(f"k must be an integer of at least 1, got {k}")
@@ -105,21 +116,16 @@ def _resolve(
         raise InputError(f"shortlist must be an integer of at least 1, and needs rerank; got {shortlist}")
     if characters is not None and (not _is_integer(characters) or characters < 0):
         raise InputError(f"characters must be an integer of at least 0, got {characters}")
-    if mode not in MODES:
+    if mode is not None and mode not in MODES:
         raise InputError(f'mode must be one of {", ".join(MODES)}, got "{mode}"{suggest(str(mode), MODES)}')
-    if mode != "codes":
-        for name, value in (("radius", radius), ("rerank", rerank), ("approximate", approximate or None)):
-            if value is not None:
+    for name, value in (("radius", radius), ("rerank", rerank), ("approximate", approximate or None)):
+        if value is not None:
+            if mode not in (None, "codes"):
                 raise InputError(f'{name} is for searches by codes: omit it, or use mode="codes"')
+            mode = "codes"
     condition = None if where is None else parse_filter(where)
     limit = k if rerank is None else max(k, shortlist or DEFAULT_SHORTLISTS[rerank])
-    return ResolvedOptions(k, condition, radius, rerank, limit, approximate, characters, mode)
-
-
-def check_by_codes(options: ResolvedOptions) -> None:
-    """Raise InputError if options ask for words where only codes are compared."""
-    if options.mode != "codes":
-        raise InputError(f'mode="{options.mode}" needs the text of a query: omit it, or use search')
+    return ResolvedOptions(k, condition, radius, rerank, limit, approximate, characters, mode or "hybrid")
 
 
 def _is_integer(value: Any) -> bool:
@@ -151,13 +157,14 @@ def check_filter(where: str | Filter, backend: Backend) -> Filter:
 
 
 def check_texts(texts: Iterable[str]) -> list[str]:
-    """Return queries as a list; InputError unless all are texts."""
+    """Return queries as a list; InputError unless all are texts with something in them."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(f"expected several texts, such as a list, got {type(texts).__name__}")
     listed = list(texts)
     for text in listed:
         if not isinstance(text, str):
             raise InputError(f"a query must be a text, got {type(text).__name__}")
+        check_query(text)
     return listed
 
 
@@ -181,7 +188,7 @@ class QueryEngine:
     def transform(self, texts: Sequence[str]) -> FeatureRows:
         """Return the feature rows of queries."""
         is_small = sum(map(len, texts)) < SINGLE_THREAD_CHARACTERS
-        return self.features.transform(texts, threads=1 if is_small else None)
+        return self.features.rows(texts, threads=1 if is_small else None)
 
     def find(self, codes: NDArray[np.uint8], options: ResolvedOptions, *, limit: int) -> list[list[Match]]:
         """Return the `limit` nearest matches of each code."""
@@ -191,17 +198,75 @@ class QueryEngine:
             codes, k=limit, radius=options.radius, where=options.where, approximate=options.approximate
         )
 
-    def load_hits(self, matches: Sequence[Sequence[Match]], options: ResolvedOptions) -> list[list[Hit]]:
-        """Turn the first k matches of each query into hits."""
-        unscored = [[(match, None) for match in query[: options.k]] for query in matches]
-        return self._read_hits(unscored, options)
+    def search_texts(self, texts: Sequence[str], options: ResolvedOptions) -> list[Hits]:
+        """Search for texts in the mode of the options."""
+        if options.mode == "codes":
+            return self._search_by_codes(texts, options)
+        parsed = [parse_query(text) for text in texts]
+        rows = self.transform([query.text for query in parsed])
+        if options.where is not None:
+            check_filter(options.where, self.backend)
+        search = self._search_by_words
+        if options.mode == "hybrid" and not self.backend.has_words:
+            search = self._search_shortlist
+        return [search(query, rows[[index]], options) for index, query in enumerate(parsed)]
 
-    def rank_hits(
+    def search_codes(self, codes: NDArray[np.uint8], options: ResolvedOptions) -> list[Hits]:
+        """Return the nearest documents of each code."""
+        return self._load_hits(self.find(codes, options, limit=options.limit), options)
+
+    def similar(self, seq: int, options: ResolvedOptions) -> Hits:
+        """Return the nearest documents of a stored one, without itself; ties are ordered by their words."""
+        codes = self.backend.codes_of([seq]).codes
+        text = self.backend.documents_of([seq])[seq].text
+        if not len(codes):
+            return Hits(note=no_known_words(text))
+        (matches,) = self.find(codes, options, limit=options.limit + 2)
+        if options.rerank is None and not options.approximate and self.backend.has_words:
+            matches = self._order_ties(codes, text, matches, options)
+        others = [match for match in matches if match.seq != seq][: options.limit]
+        if options.rerank is None:
+            (hits,) = self._load_hits([others], options)
+        else:
+            (hits,) = self._rank_hits([others], self.features.transform([text]), options)
+        return hits
+
+    def _order_ties(
+        self, codes: NDArray[np.uint8], text: str, matches: list[Match], options: ResolvedOptions
+    ) -> list[Match]:
+        """Order the matches of a document, which is one of them, by (distance, common words).
+
+        There is one more than the hits; if it is as near as the last hit, all at that distance are ordered.
+        """
+        k = options.limit + 1
+        if len(matches) > k and matches[k].distance == matches[k - 1].distance:
+            (matches,) = self.backend.find(
+                codes, k=k + MAX_TIES, radius=matches[k].distance, where=options.where, approximate=False
+            )
+        scores = self.backend.word_scores(
+            text, [match.seq for match in matches], analyzer=self.features.analyzer
+        )
+        distances = np.array([match.distance for match in matches])
+        order = np.lexsort((-scores, distances))  # stable
+        return [matches[index] for index in order.tolist()]
+
+    def _search_by_codes(self, texts: Sequence[str], options: ResolvedOptions) -> list[Hits]:
+        rows = self.transform(texts)
+        is_known = np.diff(rows.indptr) > 0
+        known_rows = rows if is_known.all() else rows[np.flatnonzero(is_known)]
+        matches = self.find(self.model.encoder.encode(known_rows), options, limit=options.limit)
+        found = iter(self._rank_hits(matches, known_rows, options))
+        return [
+            next(found) if has_code else Hits(note=no_known_words(text))
+            for text, has_code in zip(texts, is_known.tolist(), strict=True)
+        ]
+
+    def _rank_hits(
         self, matches: Sequence[Sequence[Match]], queries: FeatureRows, options: ResolvedOptions
-    ) -> list[list[Hit]]:
+    ) -> list[Hits]:
         """Turn the matches of queries (one row each) into hits, reranked if the options say so."""
         if options.rerank is None:
-            return self.load_hits(matches, options)
+            return self._load_hits(matches, options)
         score_all = self._asymmetric_scores if options.rerank == "asymmetric" else self._cosine_scores
         ranked: list[list[tuple[Match, float | None]]] = []
         for query_matches, scores in zip(matches, score_all(matches, queries), strict=True):
@@ -209,73 +274,131 @@ class QueryEngine:
             ranked.append([(query_matches[index], float(scores[index])) for index in order.tolist()])
         return self._read_hits(ranked, options)
 
+    def _load_hits(self, matches: Sequence[Sequence[Match]], options: ResolvedOptions) -> list[Hits]:
+        """Turn the first k matches of each query into hits."""
+        return self._read_hits(
+            [[(match, None) for match in query[: options.k]] for query in matches], options
+        )
+
     def _read_hits(
         self, ranked: Sequence[Sequence[tuple[Match, float | None]]], options: ResolvedOptions
-    ) -> list[list[Hit]]:
+    ) -> list[Hits]:
         """Read the documents of matches with their scores, all at once."""
         documents = self.backend.documents_of(
             {match.seq for query in ranked for match, _ in query}, characters=options.characters
         )
         return [
-            [Hit(match.distance, documents[match.seq], score) for match, score in query] for query in ranked
+            Hits(Hit(match.distance, documents[match.seq], score) for match, score in query)
+            for query in ranked
         ]
 
-    def search_text(self, query: str, row: FeatureRows, options: ResolvedOptions) -> list[Hit]:
-        """Search by words, or by words and codes.
-
-        Args:
-            query: in the language of `parse_query`.
-            row: the feature row of its text, which is empty if the model knows no word of it.
-            options: of the search.
-        """
-        if options.where is not None:
-            check_filter(options.where, self.backend)
-        parsed, analyzer = parse_query(query), self.features.analyzer
-        margins = None
-        if options.mode == "hybrid" and row.nnz:
-            margins = self.model.encoder.margins(row)[0]
+    def _search_by_words(self, query: QueryText, row: FeatureRows, options: ResolvedOptions) -> Hits:
+        """Search by words, and in hybrid mode by the code of the query's feature row if it is not empty."""
+        analyzer = self.features.analyzer
+        margins = self.model.encoder.margins(row)[0] if options.mode == "hybrid" and row.nnz else None
         words = WordQuery(
-            text=parsed.text,
-            required=(*parsed.required, *parsed.phrases),
-            excluded=parsed.excluded,
+            text=query.text,
+            required=(*query.required, *query.phrases),
+            excluded=query.excluded,
+            code=None if margins is None else np.packbits(margins > 0),
             margins=margins,
         )
-        checked = bool(parsed.phrases or parsed.excluded_phrases)
+        if margins is not None:
+            words = self._with_feedback(words, options)
+        # Phrases are looked for in the texts of the best documents that have all their words.
         keeping = analyzer.without_stop_words()
-        limit = PHRASE_CANDIDATES * options.k if checked else options.k
+        limit = PHRASE_CANDIDATES * options.k if query.has_phrases else options.k
         while True:
-            ranked = self.backend.rank(words, analyzer=analyzer, k=limit, where=options.where)
+            ranking = self.backend.rank(words, analyzer=analyzer, k=limit, where=options.where)
             documents = self.backend.documents_of(
-                [match.seq for match in ranked], characters=None if checked else options.characters
+                [match.seq for match in ranking.matches],
+                characters=None if query.has_phrases else options.characters,
             )
-            kept = [
-                match
-                for match in ranked
-                if all(has_phrase(documents[match.seq].text, phrase, keeping) for phrase in parsed.phrases)
-                and not any(
-                    has_phrase(documents[match.seq].text, phrase, keeping)
-                    for phrase in parsed.excluded_phrases
-                )
-            ]
-            if not checked or len(kept) >= options.k or len(ranked) < limit or limit >= MAX_PHRASE_CANDIDATES:
+            kept = ranking.matches
+            if query.has_phrases:
+                kept = [match for match in kept if query.accepts(documents[match.seq].text, keeping)]
+            is_complete = len(kept) >= options.k or len(ranking.matches) < limit
+            if not query.has_phrases or is_complete or limit >= MAX_PHRASE_CANDIDATES:
                 break
             limit = min(4 * limit, MAX_PHRASE_CANDIDATES)
-        wanted = {term: word for word in parsed.text.split() for term in keeping.terms(word)}
-        hits = []
-        for match in kept[: options.k]:
-            document = documents[match.seq]
-            matched = tuple(dict.fromkeys(word for term, word in wanted.items() if term in match.terms))
-            hits.append(
-                Hit(
-                    match.distance,
-                    excerpt(document, options.characters) if checked else document,
-                    match.score,
-                    matched,
-                    match.word_score,
-                    match.code_score,
-                )
+        surfaces = query.surfaces(keeping)
+        hits = [
+            Hit(
+                match.distance,
+                excerpt(documents[match.seq], options.characters),
+                match.score,
+                tuple(dict.fromkeys(word for term, word in surfaces.items() if term in match.terms)),
+                match.word_score,
+                match.code_score,
             )
-        return hits
+            for match in kept[: options.k]
+        ]
+        return Hits(hits, note=_note(query, ranking, surfaces, analyzer, has_hits=bool(hits)))
+
+    def _with_feedback(self, query: WordQuery, options: ResolvedOptions) -> WordQuery:
+        """Add the words and the codes of the best documents to a query (pseudo-relevance feedback, RM3).
+
+        The best document counts most, the n-th 1/n as much.
+        """
+        analyzer = self.features.analyzer
+        best = self.backend.rank(query, analyzer=analyzer, k=FEEDBACK_DOCUMENTS, where=options.where).matches
+        seqs = [match.seq for match in best]
+        documents = self.backend.documents_of(seqs, characters=FEEDBACK_CHARACTERS)
+        coded = self.backend.codes_of(seqs)
+        codes = dict(zip(coded.seqs.tolist(), 2.0 * unpack(coded.codes) - 1.0, strict=True))
+        related: Counter[str] = Counter()
+        margins = _unit(query.margins)
+        direction = np.zeros_like(margins)
+        for rank, seq in enumerate(seqs, start=1):
+            terms = analyzer.terms(documents[seq].text)
+            for term in terms:
+                related[term] += 1.0 / (rank * len(terms))  # type: ignore[assignment]
+            direction += codes.get(seq, 0.0) / rank
+        return replace(query, related=related, margins=margins + _unit(direction))
+
+    def _search_shortlist(self, query: QueryText, row: FeatureRows, options: ResolvedOptions) -> Hits:
+        """Search without an index of words: order the nearest documents by their words and codes."""
+        if not row.nnz:
+            return Hits(note=no_known_words(query.text))
+        limit = max(options.k, DEFAULT_SHORTLISTS["cosine"])
+        (matches,) = self.find(self.model.encoder.encode(row), options, limit=limit)
+        (by_code,) = self._asymmetric_scores([matches], row)
+        keeping, surfaces = (
+            self.features.analyzer.without_stop_words(),
+            query.surfaces(self.features.analyzer),
+        )
+        accepted: list[bool] = []
+        matched: list[tuple[str, ...]] = []
+
+        def inspected() -> Iterator[str]:
+            for text in self._texts([match.seq for match in matches]):
+                accepted.append(query.accepts(text, keeping))
+                terms = set(keeping.terms(text))
+                matched.append(tuple(dict.fromkeys(word for term, word in surfaces.items() if term in terms)))
+                yield text
+
+        by_words = (self.features.transform(inspected()) @ row.tocsr().T).toarray()[:, 0].astype(np.float64)
+        parts = [_standardized(by_words), _standardized(by_code)]
+        scores = parts[0] + parts[1]
+        order = [index for index in np.argsort(-scores, kind="stable").tolist() if accepted[index]]
+        order = order[: options.k]
+        documents = self.backend.documents_of(
+            [matches[index].seq for index in order], characters=options.characters
+        )
+        return Hits(
+            (
+                Hit(
+                    matches[index].distance,
+                    documents[matches[index].seq],
+                    float(scores[index]),
+                    matched[index],
+                    float(parts[0][index]),
+                    float(parts[1][index]),
+                )
+                for index in order
+            ),
+            note=f"without an index of words: the {limit} nearest by codes, ordered by words and codes",
+        )
 
     def _asymmetric_scores(
         self, matches: Sequence[Sequence[Match]], queries: FeatureRows
@@ -294,7 +417,7 @@ class QueryEngine:
         if not seqs:
             yield from (np.zeros(0) for _ in matches)
             return
-        rows = self.features.transform(self._texts(seqs))
+        rows, queries = self.features.transform(self._texts(seqs)), queries.tocsr()
         for index, query_matches in enumerate(matches):
             wanted = np.searchsorted(seqs, [match.seq for match in query_matches])
             yield (rows[wanted] @ queries[index].T).toarray()[:, 0].astype(np.float64)
@@ -305,6 +428,38 @@ class QueryEngine:
             part = seqs[start : start + READ_AT_ONCE]
             documents = self.backend.documents_of(part)
             yield from (documents[seq].text for seq in part)
+
+
+def _unit(vector: NDArray[np.floating] | None) -> NDArray[np.float64]:
+    """Scale to length 1; infinite entries, of bits that never differ, become 0."""
+    finite = np.where(np.isfinite(vector), vector, 0.0).astype(np.float64)  # type: ignore[arg-type]
+    return finite / max(float(np.linalg.norm(finite)), 1e-12)
+
+
+def _standardized(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    deviation = float(scores.std()) if len(scores) else 0.0
+    standardized: NDArray[np.float64] = (scores - scores.mean()) / deviation if deviation else 0.0 * scores
+    return standardized
+
+
+def _note(
+    query: QueryText, ranking: Ranking, surfaces: Mapping[str, str], analyzer: Analyzer, *, has_hits: bool
+) -> str | None:
+    """Return a sentence on words of a query that no document has; None if all is as expected."""
+    wanted = [term for term in analyzer.terms(query.text) if term in surfaces] or list(surfaces)
+    missing = dict.fromkeys(surfaces[term] for term in wanted if term not in ranking.found)
+    # An identifier or a compound is there if one of its terms is.
+    for term in wanted:
+        if term in ranking.found:
+            missing.pop(surfaces[term], None)
+    if not wanted:
+        return "the query has no word to look for"
+    if not missing:
+        return None if has_hits else "no document matches the query"
+    note = "no document contains " + " or ".join(f'"{word}"' for word in missing)
+    if has_hits and not any(term in ranking.found for term in wanted):
+        note += ": the hits are the nearest by meaning"
+    return note
 
 
 def asymmetric_scores(encoder: Encoder, query: FeatureRows, codes: NDArray[np.uint8]) -> NDArray[np.float64]:

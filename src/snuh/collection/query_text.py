@@ -1,6 +1,7 @@
 """The query language of text searches: plain words, "quoted phrases", +required and -excluded words.
 
-Anything else is plain text: nothing in a query is an error.
+Anything else is plain text: nothing in a query is an error. So is a long query: someone who pastes a
+paragraph does not mean its quotes and dashes as orders.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from snuh.features.analyzer import Analyzer
 
 _PART = re.compile(r'(?:(?<=\s)|^)([+-]?)(?:"([^"]*)"|(\S+))')
+
+MAX_WORDS = 16  # of a query that is more than plain text
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,32 @@ class QueryText:
     excluded_phrases: tuple[str, ...] = ()
     """The excluded ones of several words."""
 
+    @property
+    def has_phrases(self) -> bool:
+        """Whether texts must be read to tell which documents match."""
+        return bool(self.phrases or self.excluded_phrases)
+
+    def accepts(self, text: str, analyzer: Analyzer) -> bool:
+        """Return whether a text has all required and no excluded words and phrases."""
+        if not (self.required or self.excluded or self.has_phrases):
+            return True
+        positions = _positions(text, analyzer)
+        return all(
+            _has_phrase(positions, _positions(part, analyzer)) for part in (*self.required, *self.phrases)
+        ) and not any(
+            _has_phrase(positions, _positions(part, analyzer))
+            for part in (*self.excluded, *self.excluded_phrases)
+        )
+
+    def surfaces(self, analyzer: Analyzer) -> dict[str, str]:
+        """Return the terms that are looked for, each with the word of the query that it comes from."""
+        return {token.term: self.text[token.start : token.end] for token in analyzer.tokens(self.text)}
+
 
 def parse_query(query: str) -> QueryText:
     """Parse a query. A sign counts at the beginning of a word only, before a letter or digit."""
+    if len(query.split()) > MAX_WORDS:
+        return QueryText(query.strip())
     wanted: list[str] = []
     required: list[str] = []
     excluded: list[str] = []
@@ -59,16 +85,12 @@ def parse_query(query: str) -> QueryText:
     )
 
 
-def has_phrase(text: str, phrase: str, analyzer: Analyzer) -> bool:
-    """Return whether the words of a phrase occur in a text one after the other, by their terms."""
-    wanted = _positions(phrase, analyzer)
-    if not wanted:
-        return True
-    found = _positions(text, analyzer)
-    for start in range(len(found) - len(wanted) + 1):
-        if all(wanted[step] & found[start + step] for step in range(len(wanted))):
-            return True
-    return False
+def _has_phrase(found: list[set[str]], wanted: list[set[str]]) -> bool:
+    """Return whether words occur one after the other; a phrase without words is everywhere."""
+    return not wanted or any(
+        all(wanted[step] & found[start + step] for step in range(len(wanted)))
+        for start in range(len(found) - len(wanted) + 1)
+    )
 
 
 def _positions(text: str, analyzer: Analyzer) -> list[set[str]]:

@@ -26,7 +26,7 @@ class Added:
 
     inserted: int
     replaced: int
-    without_code: int  # of both: documents without a known word, which searches do not find
+    without_code: int  # of both: documents without a known word, which have no code
 
     def __add__(self, other: Added) -> Added:
         return Added(
@@ -53,6 +53,14 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """Documents of a collection in order of insertion."""
+
+    documents: list[Document]
+    next: str | None  # `after` of the next page; None at the end
+
+
+@dataclass(frozen=True, slots=True)
 class IndexInfo:
     """The index of approximate searches and its measured recall."""
 
@@ -76,6 +84,7 @@ class Info:
     fields: tuple[str, ...]  # metadata fields of all documents so far
     store_bytes: int
     code_bytes: int  # of data that only searches need
+    has_words: bool  # whether there is an index of words
     index: IndexInfo | None
     health: CodeHealth | None  # of a sample of the codes; None if there are none
 
@@ -97,7 +106,7 @@ def hints(info: Info) -> list[str]:
         hidden = info.documents - info.searchable
         problems.append(
             f"{hidden:,} of {info.documents:,} documents contain no word that the model knows, "
-            f"so searches do not find them: {retrain}"
+            f"so they have no code: {retrain}"
         )
     if health.constant_bits:
         problems.append(
@@ -138,6 +147,7 @@ def info_to_json(info: Info, training: Mapping[str, Any]) -> dict[str, Any]:
         "scanned_bytes_per_document": info.bits // 8,
         "store_bytes": info.store_bytes,
         "code_bytes": info.code_bytes,
+        "has_words": info.has_words,
         "model": {
             "method": info.method,
             "bits": info.bits,

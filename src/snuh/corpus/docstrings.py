@@ -30,7 +30,7 @@ class _File:
 
 
 class DocstringSource(TextSource):
-    """The docstrings of modules, classes and functions, labelled with the package they come from.
+    """The names and docstrings of modules, classes and functions, labelled with the package they come from.
 
     The files are parsed, never imported. The documents are cached in memory, because parsing is slow.
     """
@@ -106,8 +106,10 @@ class DocstringSource(TextSource):
                 continue
             seen.add(digest)
             doc_id = full if names[full] == 1 else f"{full}#{names[full]}"
-            metadata: dict[str, JSON] = {"package": package, "name": name or file.module}
-            yield Document(doc_id, text, (package,), split_by_id(doc_id), metadata)
+            title = name or file.module
+            metadata: dict[str, JSON] = {"package": package, "name": title}
+            # With its name, so that "random forest classifier" finds RandomForestClassifier.
+            yield Document(doc_id, f"{title}: {text}", (package,), split_by_id(doc_id), metadata)
 
 
 def installed_packages() -> dict[str, Path]:

@@ -1,11 +1,11 @@
-"""Documents, the interface of their sources, the conversion of records to documents, and validation."""
+"""Documents, the interface of their sources, the conversion of records to documents, and their fields."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from snuh.errors import InputError, suggest
@@ -92,35 +92,44 @@ class MissingFieldError(RecordError):
 
 @dataclass(frozen=True, slots=True)
 class FieldNames:
-    """The names of the text and id fields of a source."""
+    """The names of the fields of a source that have a meaning; those given by the user must exist."""
 
     text: str = "text"
     id: str = "id"
+    labels: str = "labels"
+    split: str = "split"
+    given: dict[str, str] = field(init=False, repr=False)  # those that are not the default, by role
+
+    def __post_init__(self) -> None:
+        names = {"text": self.text, "id": self.id, "labels": self.labels, "split": self.split}
+        object.__setattr__(self, "given", {role: name for role, name in names.items() if name != role})
 
     def check_unused(self, source: str) -> None:
         """Raise InputError if a field name was given for a source without fields."""
-        for role, name in (("text", self.text), ("id", self.id)):
-            if name != role:
-                raise InputError(
-                    f"{source} has no fields, so none is called {quote(name)}: leave --{role}-field out"
-                )
+        for role, name in self.given.items():
+            raise InputError(
+                f"{source} has no fields, so none is called {quote(name)}: leave --{role}-field out"
+            )
 
 
 def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Document:
     """Convert a record to a document, consuming its fields; `number` is the default id."""
     if names.text not in fields:
         raise _missing("text", names.text, fields)
-    # The id may be absent only under its default name.
-    if names.id != "id" and names.id not in fields:
-        raise _missing("id", names.id, fields)
+    # The other fields may be absent only under their default names.
+    for role, name in names.given.items():
+        if name not in fields:
+            raise _missing(role, name, fields)
     text = fields.pop(names.text)
     if type(text) is not str:
         raise RecordError(f'"{names.text}" must be a string, got {describe(text)}')
     doc_id = fields.pop(names.id, None)
     if type(doc_id) is not str or not doc_id:
         doc_id = _id_of(doc_id, number, names.id)
-    labels = fields.pop("labels" if "labels" in fields else "label", None)
-    split = fields.pop("split", None)
+    labels = fields.pop(
+        "label" if names.labels == "labels" and "labels" not in fields else names.labels, None
+    )
+    split = fields.pop(names.split, None)
     return Document(
         doc_id,
         text,
@@ -138,6 +147,20 @@ def _flatten(fields: dict[str, Any]) -> dict[str, Any]:
     if both := sorted(str(name) for name in fields.keys() & nested.keys()):
         raise RecordError(f'the field {quote(both[0])} is given twice, within "metadata" and beside it')
     return {**fields, **nested}
+
+
+def updated_record(document: Document, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document as a record with some fields changed; None removes a field."""
+    new = _flatten(dict(changes))
+    if new.pop("id", document.id) != document.id:
+        raise InputError(f"the id of {quote(document.id)} cannot be changed: add another document")
+    if "text" in new and new["text"] is None:
+        raise InputError(f"the text of {quote(document.id)} cannot be removed: delete the document")
+    fields = {"text": document.text, "labels": list(document.labels), "split": document.split}
+    own = {name: new.pop(name) for name in fields if name in new}
+    kept = {name: value for name, value in document.metadata.items() if name not in new}
+    added = {name: value for name, value in new.items() if value is not None}
+    return {"id": document.id, **fields, **own, "metadata": {**kept, **added}}
 
 
 def to_fields(metadata: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -236,57 +259,3 @@ def _split_of(value: object) -> str | None:
     if split is None:
         raise RecordError(f"split must be train, val or test, got {quote(value)}")
     return split
-
-
-# Documents given to `Collection.add`.
-
-
-def checked_documents(
-    documents: Iterable[Document | Mapping[str, Any]], max_characters: int
-) -> Iterator[Document]:
-    """Yield documents; InputError at the first invalid one."""
-    for number, item in enumerate(documents, start=1):
-        if isinstance(item, Document):
-            document = _check_types(item, number)
-        elif isinstance(item, Mapping):
-            if item.get("id") is None:
-                raise InputError(f'document {number} has no "id": give each document a stable one')
-            try:
-                document = to_document(dict(item), number, FieldNames())
-            except RecordError as error:
-                raise InputError(f"document {number}: {error}") from error
-        else:
-            raise InputError(
-                f"document {number} must be a Document or a mapping with id and text, "
-                f"got {type(item).__name__}"
-            )
-        if len(document.text) > max_characters:
-            raise InputError(
-                f"the document {quote(document.id)} has {len(document.text):,} characters, the limit is "
-                f"{max_characters:,}: split it, or raise the limit"
-            )
-        yield document
-
-
-def _check_types(document: Document, number: int) -> Document:
-    """Return the document; InputError if a field has another type than declared."""
-    expected = None
-    if not isinstance(document.id, str) or not document.id:
-        expected = f"an id that is a non-empty string, got {document.id!r}"
-    elif not isinstance(document.text, str):
-        expected = f"a text that is a string, got {type(document.text).__name__}"
-    elif not isinstance(document.labels, tuple | list) or not all(
-        isinstance(x, str) for x in document.labels
-    ):
-        expected = f"labels that are a tuple of strings, got {document.labels!r}"
-    elif document.split not in (None, *SPLITS):
-        expected = f"a split of {', '.join(SPLITS)} or None, got {document.split!r}"
-    elif not isinstance(document.metadata, Mapping):
-        expected = f"metadata that is a mapping, got {type(document.metadata).__name__}"
-    if expected is not None:
-        raise InputError(f"document {number}, {document.id!r}: expected {expected}")
-    try:
-        metadata = check_metadata(document.metadata, nan=False)
-    except RecordError as error:
-        raise InputError(f"document {number}, {document.id!r}: {error}") from error
-    return document if metadata == document.metadata else replace(document, metadata=metadata)

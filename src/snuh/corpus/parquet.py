@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from snuh.corpus.reader import Meter, Records
-from snuh.errors import InputError
+from snuh.errors import InputError, import_extra
 from snuh.text import quote
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def json_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def _batches(path: Path, meter: Meter) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa, pq = import_extra("pyarrow"), import_extra("pyarrow.parquet")
     done = 0
     try:
         with pq.ParquetFile(path) as file:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
+import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +24,7 @@ from snuh.corpus.document import (
     TextSource,
     to_document,
 )
-from snuh.errors import InputError
+from snuh.errors import InputError, import_extra
 from snuh.text import quote, sanitize
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ MAX_RECENT_IDS = 65_536
 MAX_RECORD_BYTES = 1 << 28  # of a line, or of a file in a folder
 DOCUMENTS_PER_REPORT = 256
 BOM = b"\xef\xbb\xbf"
-GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC, ZSTD_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 
 # (line for messages, default id, fields); Any: values of any JSON type.
 Record: TypeAlias = tuple[int, int, dict[str, Any]]
@@ -108,23 +110,52 @@ class Meter:
 
 @contextmanager
 def open_bytes(path: Path, meter: Meter) -> Iterator[io.BufferedIOBase]:
-    """Open a file for reading, decompressing gzip (detected by its magic bytes), and set up the meter."""
-    with path.open("rb") as raw:
+    """Open a file, decompressing gzip, zstd and zip (detected by magic bytes), and set up the meter."""
+    with path.open("rb") as raw, ExitStack() as stack:
         size = max(os.fstat(raw.fileno()).st_size, 1)
-        # For gzip this is the position in the compressed file.
+        # In a compressed file this is the position in the compressed bytes.
         meter.fraction = lambda: min(1.0, raw.tell() / size)
-        if raw.peek(2)[:2] != GZIP_MAGIC:
+        start = raw.peek(4)[:4]
+        if start.startswith(GZIP_MAGIC):
+            yield _buffered(gzip.GzipFile(fileobj=raw))
+        elif start == ZSTD_MAGIC:
+            yield _buffered(stack.enter_context(_zstd(raw)))
+        elif start == ZIP_MAGIC:
+            archive = stack.enter_context(zipfile.ZipFile(raw))
+            yield _buffered(stack.enter_context(archive.open(zip_member(path))))
+        else:
             yield raw
-            return
-        yield _decompressed(raw)
 
 
-def _decompressed(raw: BinaryIO) -> io.BufferedReader:
-    # GzipFile splits lines in Python; the C buffer around it is several times faster.
-    return io.BufferedReader(gzip.GzipFile(fileobj=raw), buffer_size=1 << 17)
+def _buffered(stream: Any) -> io.BufferedReader:  # Any: a stream of bytes
+    # Decompressing streams split lines in Python; the C buffer around them is several times faster.
+    return io.BufferedReader(stream, buffer_size=1 << 17)
 
 
-def text_lines(path: Path, meter: Meter) -> Iterator[tuple[int, str]]:
+def _zstd(raw: BinaryIO) -> Any:  # a stream of bytes; Python has zstd in its standard library since 3.14
+    pa = import_extra("pyarrow")
+    return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+
+
+def zip_member(path: Path) -> str:
+    """Return the name of the only file in a zip archive; InputError if it holds none or several."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if not member.is_dir()]
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path.name}: not a zip archive, or a damaged one ({error})") from None
+    members = [member for member in members if not member.filename.startswith("__MACOSX/")]
+    if len(members) != 1:
+        raise InputError(
+            f"{path.name}: expected an archive of one file, got {len(members)}: "
+            "unpack it, and give a file or a folder"
+        )
+    if members[0].flag_bits & 1:
+        raise InputError(f"{path.name} is encrypted: unpack it first")
+    return members[0].filename
+
+
+def text_lines(path: Path, meter: Meter) -> Generator[tuple[int, str], None, None]:
     """Yield (line number from 1, line with its ending); a byte order mark at the start is dropped."""
     number = 0
     try:
@@ -142,13 +173,19 @@ def text_lines(path: Path, meter: Meter) -> Iterator[tuple[int, str]]:
                 except UnicodeDecodeError as error:
                     raise not_utf8(error, f"{path.name} line {number}") from None
                 yield number, text
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(
-            f"{path.name} line {number + 1}: the gzip file is truncated or damaged ({error}): "
-            "get a whole copy of it"
-        ) from None
+    except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
+        raise _damaged(path, number + 1, error) from None
     except OSError as error:
+        if error.strerror is None:  # of zstd
+            raise _damaged(path, number + 1, error) from None
         raise InputError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _damaged(path: Path, line: int, error: Exception) -> InputError:
+    return InputError(
+        f"{path.name} line {line}: the compressed file is truncated or damaged ({error}): "
+        "get a whole copy of it"
+    )
 
 
 def not_utf8(error: UnicodeDecodeError, location: str) -> InputError:
@@ -166,11 +203,15 @@ Reader: TypeAlias = Callable[[Path, Meter], Records]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A file format: the reader of its records, the unit of locations in messages, a hint on its fields."""
+    """A file format: the reader of its records, the unit of locations in messages, a hint on its fields.
+
+    With `separators`, a text in the labels field is split into several labels.
+    """
 
     read: Reader
     unit: str = "line"
     hint: str = ""
+    separators: re.Pattern[str] | None = None
 
 
 class RecordSource(TextSource):
@@ -205,9 +246,12 @@ class RecordSource(TextSource):
             progress(1.0)
 
     def _read(self, meter: Meter) -> Iterator[tuple[int, Document]]:
+        separators = self._format.separators
         # Close explicitly, so that the file is released even if the consumer stops early.
         with closing(self._format.read(self._path, meter)) as records:
             for line, number, fields in records:
+                if separators is not None and isinstance(labels := fields.get(self._fields.labels), str):
+                    fields[self._fields.labels] = separators.split(labels)
                 try:
                     document = to_document(fields, number, self._fields)
                 except RecordError as error:

@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from snuh.corpus.beir import BeirSource, is_beir_folder
 from snuh.corpus.document import FieldNames, TextSource
 from snuh.corpus.matrix import MatrixSource, read_matrix
 from snuh.corpus.parquet import read_parquet
-from snuh.corpus.reader import Format, RecordSource
+from snuh.corpus.reader import Format, RecordSource, zip_member
+from snuh.corpus.rows import RowSource
 from snuh.corpus.text_files import (
     HEADER_HINT,
+    LABEL_SEPARATORS,
     FolderSource,
     StdinSource,
     read_csv,
+    read_json,
     read_jsonl,
     read_plain,
     read_tsv,
 )
 from snuh.errors import InputError, suggest
-from snuh.text import shorten
+from snuh.text import quote, shorten
 
-FORMATS = {
+BINARY_HINT = "; binary columns are left out: store text as strings"
+TEXT_FORMATS = {
     ".jsonl": Format(read_jsonl),
-    ".jsonl.gz": Format(read_jsonl),
-    ".csv": Format(read_csv, hint=HEADER_HINT),
-    ".csv.gz": Format(read_csv, hint=HEADER_HINT),
-    ".tsv": Format(read_tsv, hint=HEADER_HINT),
-    ".tsv.gz": Format(read_tsv, hint=HEADER_HINT),
+    ".csv": Format(read_csv, hint=HEADER_HINT, separators=LABEL_SEPARATORS),
+    ".tsv": Format(read_tsv, hint=HEADER_HINT, separators=LABEL_SEPARATORS),
     ".txt": Format(read_plain),
-    ".txt.gz": Format(read_plain),
-    ".parquet": Format(read_parquet, unit="row", hint="; binary columns are left out: store text as strings"),
+    ".json": Format(read_json, unit="record"),
 }
-MATRIX_SUFFIX = ".mat"
-SUFFIXES = (*FORMATS, MATRIX_SUFFIX)
+COMPRESSIONS = (".gz", ".zst", ".zip")
+FORMATS = {
+    **{
+        suffix + compression: form
+        for suffix, form in TEXT_FORMATS.items()
+        for compression in ("", *COMPRESSIONS)
+    },
+    ".parquet": Format(read_parquet, unit="row", hint=BINARY_HINT),
+}
+ZIP_SUFFIX, MATRIX_SUFFIX = ".zip", ".mat"
+SUFFIXES = (*FORMATS, ZIP_SUFFIX, MATRIX_SUFFIX)
 
 VARIABLE = "SNUH_DATA"
+BUNDLED = Path(__file__).parent / "data"  # corpora that are part of the package
 
 # Sources of the datasets of the experiments, for the message about a missing one.
 ORIGINS = {
@@ -50,36 +63,61 @@ MATRIX_ORIGIN = "rows as in the paper's files, from github.com/unsuthee/Variatio
 
 
 def open_source(
-    spec: str | Path, *, text_field: str = "text", id_field: str = "id"
+    spec: str | Path | Iterable[Any],
+    *,
+    text_field: str = "text",
+    id_field: str = "id",
+    labels_field: str = "labels",
+    split_field: str = "split",
 ) -> TextSource | MatrixSource:
     """Open a file, a folder of text files, "-" for standard input, or a dataset by its name in SNUH_DATA.
 
-    Field names apply to formats with named fields only. Invalid content raises InputError during iteration.
+    "sqlite-docs" is part of the package: 407 sections of the documentation of SQLite.
+
+    A folder with corpus.jsonl and queries.jsonl is read as one of the BEIR benchmark.
+
+    Documents in memory are a source as well: a list of texts or of dicts, a DataFrame of pandas or polars, an
+    Arrow table, a dataset of Hugging Face. Field names apply to sources with named fields only. Invalid
+    content raises InputError during iteration.
     """
-    fields = FieldNames(text_field, id_field)
+    fields = FieldNames(text_field, id_field, labels_field, split_field)
+    if not isinstance(spec, str | Path):
+        return RowSource(spec, fields=fields)
     if str(spec) == "-":
         return StdinSource(fields=fields)
     path = _locate(str(spec))
     name = path.name if os.path.exists(spec) else str(spec)
     if path.is_dir():
         fields.check_unused(name)
-        return FolderSource(path)
+        return BeirSource(path) if is_beir_folder(path) else FolderSource(path)
     suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
     if suffix is None:
         ending = "".join(path.suffixes[-1:])
         raise InputError(
             f"{path}: unknown kind of file{suggest(ending, SUFFIXES)}; "
-            f"a source is a folder, or a file ending in {', '.join(SUFFIXES)}"
+            f"a source is a folder, or a file ending in {', '.join(TEXT_FORMATS)} (each also compressed: "
+            f"{', '.join(COMPRESSIONS)}), .parquet or {MATRIX_SUFFIX}"
         )
     if not path.is_file():
         raise InputError(f'{path} is not a regular file: pipe it in and give "-" as the source')
     if suffix == MATRIX_SUFFIX:
         fields.check_unused(name)
         return read_matrix(path, name=name)
-    form = FORMATS[suffix]
+    form = _zipped_format(path) if suffix == ZIP_SUFFIX else FORMATS[suffix]
     if form.read is read_plain:
         fields.check_unused(name)
     return RecordSource(path, form, name=name, fields=fields)
+
+
+def _zipped_format(path: Path) -> Format:
+    """Return the format of the file in a zip archive, by its name."""
+    member = zip_member(path)
+    form = next((form for suffix, form in TEXT_FORMATS.items() if member.lower().endswith(suffix)), None)
+    if form is None:
+        raise InputError(
+            f"{path.name} holds {quote(member)}: expected a file ending in {', '.join(TEXT_FORMATS)}"
+        )
+    return form
 
 
 def source_path(spec: str) -> Path | None:
@@ -102,7 +140,8 @@ def _locate(spec: str) -> Path:
     if is_path:
         near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputError(f"{spec}: no such file or folder{suggest(path.name, near)}")
-    return find_corpus(spec, SUFFIXES)
+    bundled = BUNDLED / f"{spec}.jsonl.gz"
+    return bundled if os.path.isfile(bundled) else find_corpus(spec, SUFFIXES)
 
 
 # Datasets by name: files in the folder that the environment variable SNUH_DATA points to.

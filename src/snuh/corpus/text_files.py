@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,6 +33,7 @@ from snuh.text import quote, sanitize
 FIELD_LIMIT = MAX_RECORD_BYTES
 HEADER_HINT = "; the first line of the file must hold the column names"
 LABEL_SEPARATORS = re.compile(r"[;|]")
+DELIMITERS = (",", ";", "\t", "|")
 STDIN_NAME = "standard input"
 CHUNK_BYTES = 1 << 16
 TEXT_SUFFIXES = (".txt", ".md", ".rst")
@@ -79,9 +82,30 @@ def _reason(error: Exception) -> str:
     return f"holds a number of more than {limit:,} digits: shorten it, or write it as a string"
 
 
+def read_json(path: Path, meter: Meter) -> Records:
+    """Yield the objects of an array, which is read as a whole, or those of JSON lines."""
+    with closing(text_lines(path, meter)) as lines:
+        start = next((line for _, line in lines if line.strip()), "")
+    if not start.lstrip().startswith("["):
+        yield from read_jsonl(path, meter)
+        return
+    text = "".join(line for _, line in text_lines(path, meter))
+    try:
+        array = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path.name}: {_reason(error)}") from None
+    number = 0
+    meter.fraction = lambda: number / len(array)  # the file is closed
+    for number, fields in enumerate(array, start=1):
+        if type(fields) is not dict:
+            raise InputError(f"{path.name} record {number}: expected a JSON object, got {describe(fields)}")
+        _check_surrogates(fields, f"{path.name} record {number}")
+        yield number, number, fields
+
+
 def read_csv(path: Path, meter: Meter) -> Records:
-    """Yield the rows of a .csv file."""
-    return _read_table(path, meter, ",")
+    """Yield the rows of a .csv file; the header tells the delimiter."""
+    return _read_table(path, meter, None)
 
 
 def read_tsv(path: Path, meter: Meter) -> Records:
@@ -89,12 +113,28 @@ def read_tsv(path: Path, meter: Meter) -> Records:
     return _read_table(path, meter, "\t")
 
 
-def _read_table(path: Path, meter: Meter, delimiter: str) -> Records:
-    """Yield the rows by column name; `labels` may hold several labels separated by ";" or "|"."""
+def _detect_delimiter(header: str, quotechar: str) -> str:
+    """Return the delimiter that makes the most columns; a comma if none makes two."""
+
+    def columns(delimiter: str) -> int:
+        return len(next(csv.reader([header], delimiter=delimiter, quotechar=quotechar), []))
+
+    return max(DELIMITERS, key=columns)  # the first of several
+
+
+def _read_table(path: Path, meter: Meter, delimiter: str | None) -> Records:
+    """Yield the rows by column name."""
     csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))
     lines = (line for _, line in text_lines(path, meter))
+    first = next(lines, "")
+    quotechar = "'" if first.startswith("'") else '"'
     # strict: otherwise an unclosed quote would make the rest of the file one field.
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader = csv.reader(
+        itertools.chain([first] if first else [], lines),
+        delimiter=delimiter or _detect_delimiter(first, quotechar),
+        quotechar=quotechar,
+        strict=True,
+    )
     header: list[str] | None = None
     number = 0
     line = 1
@@ -129,8 +169,6 @@ def _fields(header: list[str], row: list[str], location: str) -> dict[str, Any]:
     fields: dict[str, Any] = dict(zip(header, row, strict=True))
     # An unnamed column is the row index that some tools write.
     fields.pop("", None)
-    if "labels" in fields:
-        fields["labels"] = LABEL_SEPARATORS.split(fields["labels"])
     return fields
 
 

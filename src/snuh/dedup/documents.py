@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from snuh.codes import hamming_pairs
 from snuh.corpus import Document
 from snuh.corpus.document import JSON
+from snuh.corpus.rows import iterate_documents
 from snuh.dedup.near_duplicates import (
     DEFAULT_THRESHOLD,
     Duplicates,
@@ -100,7 +101,7 @@ class _Corpus:
 
 def deduplicate(
     model: Model,
-    documents: Iterable[Document],
+    documents: Iterable[Any],
     *,
     radius: int | None = None,
     threshold: float = DEFAULT_THRESHOLD,
@@ -113,7 +114,7 @@ def deduplicate(
 
     Args:
         model: encodes the documents.
-        documents: iterated once.
+        documents: of any kind that `open_source` takes; iterated once.
         radius: maximum Hamming distance of the codes of two duplicates; see `default_radius`.
         threshold: minimum similarity of two duplicates, above 0 and up to 1.
         measure: "cosine" of their rows (`WordRows`), or "overlap" of their sets of words; all words count,
@@ -146,7 +147,7 @@ def deduplicate(
     )
 
 
-def _read(model: Model, documents: Iterable[Document], group_by: str | None) -> _Corpus:
+def _read(model: Model, documents: Iterable[Any], group_by: str | None) -> _Corpus:
     if model.features is None:
         raise InputError("this model was trained on a matrix of features: it cannot read texts")
     ids: list[str] = []
@@ -155,7 +156,7 @@ def _read(model: Model, documents: Iterable[Document], group_by: str | None) -> 
     numbers: dict[str, int] = {}
     words = WordRows()
     codes = [np.zeros((0, model.bits // 8), dtype=np.uint8)]
-    for batch in document_batches(documents):
+    for batch in document_batches(iterate_documents(documents)):
         ids += [document.id for document in batch]
         lengths += [len(document.text) for document in batch]
         if group_by is not None:

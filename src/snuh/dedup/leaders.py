@@ -29,7 +29,7 @@ from snuh.dedup.signatures import (
     mix,
     row_bitmaps,
 )
-from snuh.index.hamming_kernels import popcount
+from snuh.index.kernels import popcount
 
 MIN_LIST_SIZE = 512  # documents: shorter lists are not split
 ENTRY_COST = (

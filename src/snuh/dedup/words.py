@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from snuh.features.analyzer import Analyzer
-from snuh.features.tokenizer_numba import TermColumns
+from snuh.features.counting import TermColumns
 
 
 class WordRows:

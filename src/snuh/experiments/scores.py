@@ -39,6 +39,7 @@ from snuh.training.spectral import fit_lsa
 from snuh.training.validation_score import (
     MAX_DATABASE,
     MAX_QUERIES,
+    RELEVANT_PER_RETRIEVED,
     HeldOutScore,
     RetrievalScore,
     Score,
@@ -64,13 +65,13 @@ class LabelScore:
     def __init__(self, train: MatrixSplit, val: MatrixSplit) -> None:
         self._train, self._val = train, val
         # An encoder in training takes rows of unit length.
-        self._database = unit_rows(check_matrix(train.X))
-        self._queries = unit_rows(check_matrix(val.X))
+        self.database = unit_rows(check_matrix(train.X))
+        self.queries = unit_rows(check_matrix(val.X))
 
     def __call__(self, encoder: Encoder) -> Score:
         """Encode both splits and return their precision@100."""
-        codes = encoder.encode(self._database)
-        queries = encoder.encode(self._queries)
+        codes = encoder.encode(self.database)
+        queries = encoder.encode(self.queries)
         precision = precision_at_k(queries, self._val.labels, codes, self._train.labels)
         return Score(precision, code_health(codes).alive)
 
@@ -157,14 +158,13 @@ def _normalize_rows(X: sparse.csr_matrix) -> sparse.csr_matrix:
 
 LSA_DIMS = 128
 STEPS = 2  # per walk
-RELEVANT_PER_RETRIEVED = 3  # 300 relevant documents for the 100 retrieved ones
 
 
 class RandomWalkScore(RetrievalScore):
     """Does the code of one half of a document retrieve the other half's topic? The score of `snuh tune`.
 
     Held-out documents are split in two, word by word, as for the score that selects the epoch in a fit. That
-    score uses the 100 documents nearest to the second half, which is narrower than a topic: it favours codes
+    score uses the 300 documents nearest to the second half, often narrower than a topic: it favours codes
     that keep more of the words than labels reward. Here, random walks of two steps start from the documents
     nearest to the second half and follow the neighbour graph of the training documents. The score is the
     fraction of the 100 nearest codes to the first half that are among the 300 documents where walks end most

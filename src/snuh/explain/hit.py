@@ -11,9 +11,10 @@ activation (a cosine) the effect of a word depends on the other words, and there
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import repeat
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,14 @@ from snuh.codes import unpack
 from snuh.encoder import Floats, inverse
 from snuh.errors import InputError
 from snuh.features import TfidfFeatures, unit_rows
+from snuh.features.analyzer import segment
 from snuh.features.tfidf import text_batches
 from snuh.model import Model
 
 Span: TypeAlias = tuple[int, int]  # start and end offsets, as in a slice
 
 MAX_SPAN_CHARACTERS = 100_000  # of a text, in which words are located
+MAX_HIT_CHARACTERS = 10_000  # the same, of each of many hits
 BATCH_CHARACTERS = 500_000  # of hits that are explained at a time
 
 
@@ -37,6 +40,8 @@ class Contributions:
 
     terms: tuple[str, ...]
     """The known terms of the text, in the order of the vocabulary."""
+    words: tuple[str, ...]
+    """The same, as people write them."""
     contributions: NDArray[np.float64]
     """The contribution of each term to each margin, (terms, bits)."""
     constant: NDArray[np.float64]
@@ -73,7 +78,11 @@ def _all_contributions(model: Model, texts: Sequence[str]) -> Iterator[Contribut
         columns = rows.indices[part]
         contributions = rows.data[part, None].astype(np.float64) * weight[columns]
         yield Contributions(
-            tuple(features.terms[column] for column in columns), contributions, constant, bits[text]
+            terms=tuple(features.terms[column] for column in columns),
+            words=tuple(features.words[column] for column in columns),
+            contributions=contributions,
+            constant=constant,
+            bits=bits[text],
         )
 
 
@@ -106,9 +115,11 @@ def term_spans(
     """
     wanted = set(features.terms if words is None else words)
     spans: dict[str, list[Span]] = {}
-    for token in features.analyzer.tokens(text):
-        if token.term in wanted:
-            spans.setdefault(token.term, []).append((token.start, token.end))
+    expand = features.analyzer.expand
+    for start, end in segment(text):  # as Analyzer.tokens does, without an object for each word
+        for term in expand(text[start:end]):
+            if term in wanted:
+                spans.setdefault(term, []).append((start, end))
     return spans
 
 
@@ -158,6 +169,13 @@ class Explanation:
     hit_words: tuple[WordContribution, ...]
 
 
+class HitWords(NamedTuple):
+    """The words of a hit: `agreeing` is their net contribution; and the spans of other terms."""
+
+    words: tuple[WordContribution, ...]
+    matched: dict[str, list[Span]]
+
+
 def explain(model: Model, query: str, hit: str) -> Explanation:
     """Return the words of two texts that make their codes agree or differ.
 
@@ -167,47 +185,71 @@ def explain(model: Model, query: str, hit: str) -> Explanation:
     Raises:
         InputError: For a model that takes no texts, or whose encoder has more than one layer.
     """
-    (explanation,) = explain_hits(model, query, [hit])
-    return explanation
+    features, _ = readable_parts(model)
+    left, right = _all_contributions(model, [query, hit])
+    agrees = left.bits == right.bits
+    rows = zip(left.bits, right.bits, left.margins, right.margins, strict=True)
+    return Explanation(
+        distance=int((~agrees).sum()),
+        bits=tuple(
+            BitPair(bit, bool(query_bit), bool(hit_bit), float(query_margin), float(hit_margin))
+            for bit, (query_bit, hit_bit, query_margin, hit_margin) in enumerate(rows)
+        ),
+        query_words=_word_contributions(left, query, features, agrees),
+        hit_words=_word_contributions(right, hit, features, agrees),
+    )
 
 
-def explain_hits(model: Model, query: str, hits: Iterable[str]) -> Iterator[Explanation]:
-    """Explain several hits of one query, which is analysed once; see `explain`.
+def explain_hits(
+    model: Model,
+    query: str,
+    hits: Iterable[str],
+    *,
+    matched: Iterable[Collection[str]] | None = None,
+    min_weight: float = 0.0,
+) -> Iterator[HitWords]:
+    """Yield the words of each hit that moved its code towards that of the query, or away from it.
 
-    Hits are read as a stream, so that few of them are in memory.
+    Words that occur only after the first MAX_HIT_CHARACTERS characters are left out.
+
+    The query is encoded once and hits in batches. They are read as a stream, so that few are in memory.
+
+    Args:
+        model: that made the codes.
+        query: the text that was searched for.
+        hits: the texts of the hits.
+        matched: for each hit, terms to locate as well, whether the model knows them or not.
+        min_weight: words whose net contribution is below this fraction of the largest are left out.
     """
     features, _ = readable_parts(model)
-    readable = dict(zip(features.terms, features.words, strict=True))
-    query_parts = word_contributions(model, query)
-    query_spans = term_spans(query[:MAX_SPAN_CHARACTERS], features, query_parts.terms)
+    # The contribution to agreeing bits minus that to differing ones is the one towards the query's bits.
+    signs = np.where(word_contributions(model, query).bits, 1.0, -1.0)
+    terms = repeat(frozenset[str]()) if matched is None else iter(matched)
     for batch in text_batches(hits, limit=BATCH_CHARACTERS):
         for text, parts in zip(batch, _all_contributions(model, batch), strict=True):
-            spans = term_spans(text[:MAX_SPAN_CHARACTERS], features, parts.terms)
-            agrees = query_parts.bits == parts.bits
-            rows = zip(query_parts.bits, parts.bits, query_parts.margins, parts.margins, strict=True)
-            yield Explanation(
-                distance=int((~agrees).sum()),
-                bits=tuple(
-                    BitPair(bit, bool(left), bool(right), float(left_margin), float(right_margin))
-                    for bit, (left, right, left_margin, right_margin) in enumerate(rows)
-                ),
-                query_words=_word_contributions(query_parts, query_spans, agrees, readable),
-                hit_words=_word_contributions(parts, spans, agrees, readable),
+            net = parts.contributions @ signs  # (words,)
+            strong = np.flatnonzero(np.abs(net) >= min_weight * np.abs(net).max(initial=0.0)).tolist()
+            own = next(terms)
+            spans = term_spans(
+                text[:MAX_HIT_CHARACTERS], features, {*own, *(parts.terms[row] for row in strong)}
             )
+            words = [
+                WordContribution(parts.words[row], float(net[row]), 0.0, tuple(spans[parts.terms[row]]))
+                for row in strong
+                if parts.terms[row] in spans
+            ]
+            words.sort(key=lambda word: (-word.agreeing, word.word))
+            yield HitWords(tuple(words), {term: spans[term] for term in own if term in spans})
 
 
 def _word_contributions(
-    parts: Contributions,
-    spans: Mapping[str, Sequence[Span]],
-    agrees: NDArray[np.bool_],
-    readable: Mapping[str, str],
+    parts: Contributions, text: str, features: TfidfFeatures, agrees: NDArray[np.bool_]
 ) -> tuple[WordContribution, ...]:
+    spans = term_spans(text[:MAX_SPAN_CHARACTERS], features, parts.terms)
     signed = parts.contributions * np.where(parts.bits, 1.0, -1.0)  # (words, bits)
-    agreeing, differing = signed[:, agrees].sum(axis=1), signed[:, ~agrees].sum(axis=1)
+    agreeing, differing = signed[:, agrees].sum(axis=1).tolist(), signed[:, ~agrees].sum(axis=1).tolist()
     words = [
-        WordContribution(
-            readable.get(term, term), float(agreeing[row]), float(differing[row]), tuple(spans.get(term, ()))
-        )
-        for row, term in enumerate(parts.terms)
+        WordContribution(word, agreeing[row], differing[row], tuple(spans.get(term, ())))
+        for row, (term, word) in enumerate(zip(parts.terms, parts.words, strict=True))
     ]
     return tuple(sorted(words, key=lambda word: (-word.agreeing, word.word)))

@@ -55,6 +55,19 @@ _POINTS = re.compile(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed]"
 )
 
+_INVISIBLE = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _INVISIBLES) + "]")
+_MARKS = ("Mn", "Mc", "Me")  # categories of Unicode
+_SPECIAL = {APOSTROPHE: _APOSTROPHES, HYPHEN: _HYPHENS, UNDERSCORE: "_", HASH: "#", PLUS: "+"}
+
+# Words are found in the symbols of the kinds of a text's characters.
+SYMBOLS = " LDIMV'_-#+"
+_WORD = re.compile(
+    r"(?:L-(?=LL))?[LD](?:[LDMV]|['_](?=[LD]))"
+    f"{{0,{MAX_WORD - 1}}}"
+    r"(?:(?:\+\+|\#)(?![LDMV_+#]))?"
+    rf"|(?P<run>(?:I[MV]{{0,{MAX_MARKS}}})+)"
+)
+_CLUSTER = re.compile(rf"I[MV]{{0,{MAX_MARKS}}}")
 _WORD_ASCII = re.compile(
     r"(?:[A-Za-z]-(?=[A-Za-z]{2}))?[A-Za-z0-9](?:[A-Za-z0-9]|['_](?=[A-Za-z0-9]))"
     f"{{0,{MAX_WORD - 1}}}"
@@ -207,14 +220,14 @@ def segment(text: str) -> list[tuple[int, int]]:
 
 
 def _segment_unicode(text: str) -> Iterator[tuple[int, int]]:
-    patterns = _patterns()
-    for match in patterns.word.finditer(text):
+    symbols = text.translate(_SYMBOL_OF)
+    for match in _WORD.finditer(symbols):
         start, end = match.span()
         if match.lastgroup != "run":
             yield start, end
             continue
         before = None
-        for cluster in patterns.cluster.finditer(text, start, end):
+        for cluster in _CLUSTER.finditer(symbols, start, end):
             if before is not None:
                 yield before, cluster.end()
             before = cluster.start()
@@ -228,46 +241,48 @@ def fold(text: str) -> str:
     text = unicodedata.normalize("NFKC", text.replace("\u0130", "i").casefold())
     for variant, plain in (("\u2019", "'"), ("\u02bc", "'"), ("\u2010", "-")):
         text = text.replace(variant, plain)
-    return _POINTS.sub("", _patterns().invisible.sub("", text))
+    return _POINTS.sub("", _INVISIBLE.sub("", text))
 
 
 def is_ideograph(character: str) -> bool:
     """Return whether a character belongs to a script whose characters are read in pairs."""
-    return not character.isascii() and bool(character_kinds()[ord(character[0])] == IDEOGRAPH)
+    return not character.isascii() and kind_of(ord(character[0])) == IDEOGRAPH
 
 
-class _Patterns(NamedTuple):
-    word: re.Pattern[str]
-    cluster: re.Pattern[str]
-    invisible: re.Pattern[str]
+def kind_of(code: int) -> int:
+    """Return the kind of one code point."""
+    character = chr(code)
+    for kind, members in _SPECIAL.items():
+        if character in members:
+            return kind
+    if _is_within(code, _INVISIBLES):
+        return INVISIBLE
+    if _is_within(code, _LIKE_MARKS):
+        return MARK
+    if _is_within(code, (_RADICALS,)):
+        return IDEOGRAPH
+    if unicodedata.category(character) in _MARKS:
+        return MARK
+    if not character.isalnum():
+        return OTHER
+    if character.isdigit():
+        return DIGIT
+    return IDEOGRAPH if _is_within(code, _IDEOGRAPHS) else LETTER
 
 
-@cache
-def _patterns() -> _Patterns:
-    kinds = character_kinds()
-    classes = {kind: _character_class(kinds == kind) for kind in (LETTER, DIGIT, IDEOGRAPH, MARK, INVISIBLE)}
-    letter, ideograph = classes[LETTER], classes[IDEOGRAPH]
-    alnum = letter + classes[DIGIT]
-    combining = classes[MARK] + classes[INVISIBLE]
-    hyphens, apostrophes = re.escape(_HYPHENS), re.escape(_APOSTROPHES)
-    word = (
-        f"(?:[{letter}][{hyphens}](?=[{letter}]{{2}}))?"
-        f"[{alnum}](?:[{alnum}{combining}]|[{apostrophes}_](?=[{alnum}])){{0,{MAX_WORD - 1}}}"
-        rf"(?:(?:\+\+|\#)(?![{alnum}{combining}_+#]))?"
-    )
-    cluster = f"[{ideograph}][{combining}]{{0,{MAX_MARKS}}}"
-    return _Patterns(
-        re.compile(f"{word}|(?P<run>(?:{cluster})+)"),
-        re.compile(cluster),
-        re.compile(f"[{classes[INVISIBLE]}]"),
-    )
+def _is_within(code: int, ranges: Iterable[tuple[int, int]]) -> bool:
+    return any(first <= code <= last for first, last in ranges)
 
 
-def _character_class(members: NDArray[np.bool_]) -> str:
-    """Return the inside of a regular expression's [...] that matches the code points marked."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], members, [False]]).astype(np.int8)))
-    ranges = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-    return "".join(rf"\U{first:08x}-\U{last - 1:08x}" for first, last in ranges)
+class _Symbols(dict[int, str]):
+    """The symbol of each code point's kind, for `str.translate`."""
+
+    def __missing__(self, code: int) -> str:
+        symbol = self[code] = SYMBOLS[kind_of(code)]
+        return symbol
+
+
+_SYMBOL_OF = _Symbols()
 
 
 @cache
@@ -277,7 +292,7 @@ def character_kinds() -> NDArray[np.uint8]:
     alnum = np.strings.isalnum(characters)
     kinds = np.where(alnum, LETTER, OTHER).astype(np.uint8)
     kinds[alnum & np.strings.isdigit(characters)] = DIGIT
-    marks = (code for code in range(0x300, 0x20000) if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me"))
+    marks = (code for code in range(0x300, 0x20000) if unicodedata.category(chr(code)) in _MARKS)
     kinds[np.fromiter(marks, dtype=np.int64)] = MARK
     for first, last in _IDEOGRAPHS:
         part = kinds[first : last + 1]
@@ -287,12 +302,6 @@ def character_kinds() -> NDArray[np.uint8]:
         kinds[first : last + 1] = MARK
     for first, last in _INVISIBLES:
         kinds[first : last + 1] = INVISIBLE
-    for kind, members in (
-        (APOSTROPHE, _APOSTROPHES),
-        (HYPHEN, _HYPHENS),
-        (UNDERSCORE, "_"),
-        (HASH, "#"),
-        (PLUS, "+"),
-    ):
+    for kind, members in _SPECIAL.items():
         kinds[[ord(member) for member in members]] = kind
     return kinds

@@ -75,7 +75,7 @@ class Stemmers:
         self._stem: list[Any] = []  # PyStemmer has no stubs
         names = [SNOWBALL[language] for language in languages if language in SNOWBALL]
         if stemming and names:
-            from Stemmer import Stemmer  # type: ignore[import-not-found]  # a compiled module without stubs
+            from Stemmer import Stemmer  # a compiled module without stubs
 
             # The terms of distinct words are remembered by the analyzer.
             self._stem = [Stemmer(name, 0).stemWord for name in names]
@@ -169,7 +169,7 @@ def _function_words() -> dict[str, frozenset[str]]:
         import stopwordsiso
     except ImportError as error:
         raise MissingExtraError(
-            'recognising languages needs stopwordsiso: pip install "snuh[train]"'
+            'recognising languages needs stopwordsiso: pip install "snuhash[train]"'
         ) from error
     lists = {
         language: frozenset(
@@ -187,7 +187,7 @@ def _english() -> frozenset[str]:
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
     except ImportError as error:
         raise MissingExtraError(
-            'the English stop words come with scikit-learn: pip install "snuh[train]"'
+            'the English stop words come with scikit-learn: pip install "snuhash[train]"'
         ) from error
     words: frozenset[str] = ENGLISH_STOP_WORDS
     return words

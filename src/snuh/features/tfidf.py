@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 from snuh._numba import usable_processors
 from snuh.errors import InputError, ModelError
 from snuh.features.analyzer import Analyzer
+from snuh.features.counting import TermCounter
 from snuh.features.languages import recognize
 from snuh.features.vocabulary import AUTO, Settings, Vocabulary, WordCounts, choose_terms, frequent_words
-from snuh.features.weighting import PythonTermCounter, TermCounts, tfidf_weights
+from snuh.features.weighting import SparseRows, tfidf_weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -31,13 +31,6 @@ MAX_THREADS = 4
 
 Batch = list[str]
 Result = TypeVar("Result")
-
-
-class TermCounter(Protocol):
-    """Counts the known terms of texts."""
-
-    def count(self, texts: Sequence[str]) -> TermCounts:
-        """Count the terms of each text."""
 
 
 class _Rows(NamedTuple):
@@ -101,8 +94,7 @@ class TfidfFeatures:
         self.words: list[str] = []
         self.idf: NDArray[np.float64] = np.zeros(0)
         self.documents = 0
-        self._python_counter: TermCounter | None = None
-        self._numba_counter: TermCounter | None = None
+        self._counter: TermCounter | None = None
 
     def fit(self, texts: Iterable[str]) -> TfidfFeatures:
         """Learn the vocabulary in one pass; the distinct words of each text are kept until the end."""
@@ -136,8 +128,10 @@ class TfidfFeatures:
         Texts are read as a stream, and only the rows are held in memory. The rows do not depend on `threads`
         (by default the available processors, at most four).
         """
-        from scipy.sparse import csr_matrix
+        return self.rows(texts, threads=threads).tocsr()
 
+    def rows(self, texts: Iterable[str], *, threads: int | None = None) -> SparseRows:
+        """Return what `transform` returns, without importing SciPy."""
         if not self.terms:
             raise InputError("these features have no vocabulary yet: call fit(texts) first")
         if threads is not None and threads < 1:
@@ -152,10 +146,7 @@ class TfidfFeatures:
         indptr = np.cumsum(np.concatenate(sizes))
         if indptr[-1] <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
-        shape = (len(indptr) - 1, len(self.terms))
-        rows = csr_matrix((np.concatenate(data), np.concatenate(indices), indptr), shape=shape)
-        rows.has_canonical_format = True  # by construction; saves SciPy a check of every row
-        return rows
+        return SparseRows(indptr, np.concatenate(indices), np.concatenate(data), len(self.terms))
 
     def to_json(self) -> dict[str, Any]:
         """Return everything that `transform` needs, ready for JSON."""
@@ -192,29 +183,14 @@ class TfidfFeatures:
     def _set(self, analyzer: Analyzer, vocabulary: Vocabulary, documents: int) -> None:
         self.analyzer, self.documents = analyzer, documents
         self.terms, self.words, self.idf = vocabulary
-        self._python_counter = self._numba_counter = None
+        self._counter = None
 
     def _rows(self, texts: list[str]) -> _Rows:
-        counts = self._counter(sum(map(len, texts))).count(texts)
+        if self._counter is None:
+            self._counter = TermCounter(self.terms, self.analyzer)
+        counts = self._counter.count(texts)
         data = tfidf_weights(counts, self.idf, sublinear_tf=self.settings.sublinear_tf)
         return _Rows(np.diff(counts.indptr), counts.indices, data)
-
-    def _counter(self, characters: int) -> TermCounter:
-        """Choose an implementation; both return the same counts."""
-        if is_numba_worthwhile(characters):
-            if self._numba_counter is None:
-                from snuh.features.tokenizer_numba import NumbaTermCounter
-
-                self._numba_counter = NumbaTermCounter(self.terms, self.analyzer)
-            return self._numba_counter
-        if self._python_counter is None:
-            self._python_counter = PythonTermCounter(self.terms, self.analyzer)
-        return self._python_counter
-
-
-def is_numba_worthwhile(characters: int) -> bool:
-    """Return whether the number of characters justifies importing numba, which takes half a second."""
-    return characters >= BATCH_CHARACTERS or "snuh.features.tokenizer_numba" in sys.modules
 
 
 def text_batches(texts: Iterable[str], *, limit: int = BATCH_CHARACTERS) -> Iterator[Batch]:

@@ -1,5 +1,7 @@
 """The analyzer in bulk: segmentation and counting compiled by numba.
 
+`snuh.features.tokenizer_python` has the same class and function without numba, for a few texts.
+
 `WordInterner` numbers the distinct words of texts, as `snuh.features.analyzer.segment` finds them. Texts are
 scanned as UTF-8 bytes; each word is hashed, looked up in an open-addressing table and compared byte by byte
 with the word found there. What a word means is computed by the analyzer, once per distinct word.
@@ -8,9 +10,8 @@ with the word found there. What a word means is computed by the analyzer, once p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,23 +34,14 @@ from snuh.features.analyzer import (
     Analyzer,
     character_kinds,
 )
+from snuh.features.counting import TermCounts, WordNumbers, word_columns
 from snuh.features.vocabulary import WordCounts
-from snuh.features.weighting import TermCounts
-
-MAX_WORDS = 2_000_000  # distinct words that a counter remembers before it starts again
 
 _HASH_START = np.uint64(14695981039346656037)  # FNV-1a, 64 bits
 _HASH_FACTOR = np.uint64(1099511628211)
 _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
-
-
-class WordNumbers(NamedTuple):
-    """The numbers of the words of texts, text by text."""
-
-    indptr: NDArray[np.int64]
-    words: NDArray[np.int32]
 
 
 class WordInterner:
@@ -142,79 +134,6 @@ class CorpusWords:
         counts.totals.update(dict(zip(numbers, totals.tolist(), strict=True)))
         counts.in_documents.update(dict(zip(numbers, in_documents.tolist(), strict=True)))
         return counts
-
-
-class NumbaTermCounter:
-    """Counts known terms in texts; safe to use from several threads."""
-
-    def __init__(self, terms: Sequence[str], analyzer: Analyzer) -> None:
-        self._numbers = {term: number for number, term in enumerate(terms)}
-        self._analyzer = analyzer
-        self._free: list[TermColumns] = []  # a table is used by one thread at a time
-
-    def count(self, texts: Sequence[str]) -> TermCounts:
-        """Count the terms of each text."""
-        try:
-            columns = self._free.pop()
-        except IndexError:
-            columns = TermColumns(self._analyzer, self._numbers.get)
-        counts = columns.count(texts)
-        if len(columns.table) <= MAX_WORDS:
-            self._free.append(columns)
-        return counts
-
-
-class Expander(Protocol):
-    """What an `Analyzer` does for many words."""
-
-    def expand_all(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the terms of distinct words."""
-
-
-class TermColumns:
-    """A table of words with the columns of each word's terms.
-
-    Args:
-        analyzer: turns words into terms.
-        column: returns the column of a term, None if it has none.
-    """
-
-    def __init__(self, analyzer: Expander, column: Callable[[str], int | None]) -> None:
-        self.table = WordInterner()
-        self._analyzer = analyzer
-        self._column = column
-        self._indptr = np.zeros(1, dtype=np.int64)
-        self._columns = np.zeros(0, dtype=np.int32)
-
-    def count(self, texts: Sequence[str]) -> TermCounts:
-        """Count the terms of each text."""
-        numbers = self.table.number(texts)
-        self._update()
-        return count_columns(numbers, self._indptr, self._columns)
-
-    def _update(self) -> None:
-        known = len(self._indptr) - 1
-        if known == len(self.table):
-            return
-        expanded = self._analyzer.expand_all(self.table.words(known))
-        indptr, columns = word_columns(expanded, self._column)
-        self._indptr = np.concatenate([self._indptr, indptr[1:] + self._indptr[-1]])
-        self._columns = np.concatenate([self._columns, columns])
-
-
-def word_columns(
-    expanded: Iterable[tuple[str, ...]], column: Callable[[str], int | None]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the columns of each word's terms, as the rows of a CSR matrix without values."""
-    columns: list[int] = []
-    ends = [0]
-    for terms in expanded:
-        for term in terms:
-            number = column(term)
-            if number is not None:
-                columns.append(number)
-        ends.append(len(columns))
-    return np.array(ends, dtype=np.int64), np.array(columns, dtype=np.int32)
 
 
 def count_columns(numbers: WordNumbers, indptr: NDArray[np.int64], columns: NDArray[np.int32]) -> TermCounts:
@@ -411,7 +330,8 @@ def _number_words(  # type: ignore[no-untyped-def]
             # Most words are letters and digits of ASCII between spaces: they are hashed while they are read.
             last = i
             value = _HASH_START
-            while last < end and buffer[last] < 128 and is_alnum[buffer[last]]:
+            limit = min(end, i + MAX_WORD + 1)  # a run of millions of letters is read once, not once a word
+            while last < limit and buffer[last] < 128 and is_alnum[buffer[last]]:
                 value = (value ^ np.uint64(buffer[last])) * _HASH_FACTOR
                 last += 1
             if i < last <= i + MAX_WORD and (

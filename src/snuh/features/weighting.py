@@ -1,45 +1,72 @@
-"""Term counts, their TF-IDF weights, and the validation and scaling of feature matrices."""
+"""Rows of features: TF-IDF weights, and the validation and scaling of feature matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snuh.errors import InputError
-from snuh.features.analyzer import Analyzer
+from snuh.features.counting import TermCounts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-class TermCounts(NamedTuple):
-    """A sparse matrix of counts in CSR layout, the terms of each text in ascending order."""
+FEW_ROWS = 16  # are multiplied by NumPy
 
-    indptr: NDArray[np.int64]
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SparseRows:
+    """A CSR matrix with what a search needs of SciPy's, which takes longer to import than the search takes.
+
+    Products are those of SciPy: the terms of each sum are added in order.
+    """
+
+    indptr: NDArray[np.integer[Any]]  # (rows + 1,)
     indices: NDArray[np.int32]
-    counts: NDArray[np.int32]
+    data: NDArray[np.float32]
+    columns: int
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and columns."""
+        return len(self.indptr) - 1, self.columns
 
-class PythonTermCounter:
-    """Counts the known terms of texts in pure Python, without the import of numba."""
+    @property
+    def nnz(self) -> int:
+        """The number of values stored."""
+        return len(self.data)
 
-    def __init__(self, terms: Sequence[str], analyzer: Analyzer) -> None:
-        self._numbers = {term: number for number, term in enumerate(terms)}
-        self._terms = analyzer.terms
+    def __getitem__(self, rows: slice | Sequence[int] | NDArray[np.integer[Any]]) -> SparseRows:
+        chosen = np.arange(self.shape[0])[rows]
+        spans = [slice(self.indptr[row], self.indptr[row + 1]) for row in chosen]
+        indptr = np.zeros(len(chosen) + 1, dtype=self.indptr.dtype)
+        np.cumsum([span.stop - span.start for span in spans], out=indptr[1:])
+        indices = np.concatenate([self.indices[:0], *(self.indices[span] for span in spans)])
+        data = np.concatenate([self.data[:0], *(self.data[span] for span in spans)])
+        return SparseRows(indptr, indices, data, self.columns)
 
-    def count(self, texts: Sequence[str]) -> TermCounts:
-        """Count the terms of each text."""
-        numbers = self._numbers
-        rows = [[numbers[word] for word in self._terms(text) if word in numbers] for text in texts]
-        text_numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-        terms = np.fromiter((number for row in rows for number in row), np.int64, count=len(text_numbers))
-        keys, counts = np.unique(text_numbers * len(numbers) + terms, return_counts=True)
-        indptr = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(keys // len(numbers), minlength=len(rows)), out=indptr[1:])
-        return TermCounts(indptr, (keys % len(numbers)).astype(np.int32), counts.astype(np.int32))
+    def __matmul__(self, weight: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.shape[0] > FEW_ROWS:
+            product: NDArray[np.float32] = self.tocsr() @ weight
+            return product
+        product = np.zeros((self.shape[0], weight.shape[1]), dtype=np.float32)
+        for row in range(self.shape[0]):
+            span = slice(self.indptr[row], self.indptr[row + 1])
+            np.add.reduce(self.data[span, None] * weight[self.indices[span]], axis=0, out=product[row])
+        return product
+
+    def tocsr(self) -> csr_matrix:
+        """Return SciPy's matrix of the same arrays."""
+        from scipy.sparse import csr_matrix
+
+        matrix = csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
+        matrix.has_canonical_format = True  # by construction; saves SciPy a check of every row
+        return matrix
 
 
 def tfidf_weights(counts: TermCounts, idf: NDArray[np.float64], *, sublinear_tf: bool) -> NDArray[np.float32]:

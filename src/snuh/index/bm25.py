@@ -1,6 +1,6 @@
 """BM25 scores of all rows for a query, from postings: for each term the rows that have it, and how often.
 
-score(row) = sum over the query's terms of  idf * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)),
+score(row) = sum over terms of  weight idf tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)), with
 idf = log(1 + (N - df + 1/2) / (df + 1/2)), as in Lucene. Scores are exact for every row, not only for the
 best ones, so that they can be combined with scores of codes and with any filter.
 
@@ -9,17 +9,18 @@ Terms are known by 64-bit hashes; among a million of them, two are alike with a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from snuh._numba import njit
+from snuh.index.kernels_numpy import KERNELS
 
 K1, B = 1.2, 0.75
+PLAIN_SECONDS = 2e-8  # that NumPy takes for each posting
 MAX_COUNT = 255  # term frequencies are capped here, to fit into a byte
 
 
@@ -100,6 +101,8 @@ def _transpose(
     counts: NDArray[np.integer],
     lengths: NDArray[np.int32],
 ) -> Postings:
+    from scipy import sparse
+
     matrix = sparse.coo_matrix(
         (counts.astype(np.uint8), (terms, rows)), shape=(len(keys), max(1, len(lengths)))
     ).tocsr()
@@ -117,15 +120,23 @@ class Part:
     live: NDArray[np.bool_] | None = None  # None for all
 
 
-def bm25_scores(parts: Sequence[Part], keys: Sequence[int]) -> list[NDArray[np.float32]]:
-    """Return the scores of all rows of each part for the terms of a query; dead rows have some, too."""
-    wanted, repeats = np.unique(np.array(keys, dtype=np.uint64), return_counts=True)
+class _Query(NamedTuple):
+    """The distinct terms of a query, and where each part has them."""
+
+    keys: NDArray[np.uint64]
+    weights: NDArray[np.float64]  # of each term in the query
+    idf: NDArray[np.float64]
+    positions: list[NDArray[np.int64]]  # for each part, see `Postings.find`
+    mean_length: float  # of documents
+
+
+def _look_up(parts: Sequence[Part], weights: Mapping[int, float]) -> _Query:
+    wanted = np.array(sorted(weights), dtype=np.uint64)
     documents, length = 0, 0
     for part in parts:
         lengths = part.postings.lengths if part.live is None else part.postings.lengths[part.live]
         documents += len(lengths)
         length += int(lengths.sum(dtype=np.int64))
-    mean_length = max(1.0, length / max(1, documents))
     positions = [part.postings.find(wanted) for part in parts]
     frequencies = np.zeros(len(wanted), dtype=np.int64)
     for part, found in zip(parts, positions, strict=True):
@@ -135,30 +146,36 @@ def bm25_scores(parts: Sequence[Part], keys: Sequence[int]) -> list[NDArray[np.f
                 rows = part.postings.rows[indptr[position] : indptr[position + 1]]
                 frequencies[term] += len(rows) if part.live is None else int(part.live[rows].sum())
     idf = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
-    weights = (repeats * idf * (K1 + 1.0)).astype(np.float32)
+    listed = np.array([weights[key] for key in wanted.tolist()], dtype=np.float64)
+    return _Query(wanted, listed, idf, positions, max(1.0, length / max(1, documents)))
+
+
+def telling_terms(parts: Sequence[Part], weights: Mapping[int, float], *, limit: int) -> dict[int, float]:
+    """Return the terms with the largest weight times idf, by their keys."""
+    query = _look_up(parts, weights)
+    best = np.argsort(-query.weights * query.idf, kind="stable")[:limit]
+    return dict(zip(query.keys[best].tolist(), (query.weights * query.idf)[best].tolist(), strict=True))
+
+
+def bm25_scores(parts: Sequence[Part], weights: Mapping[int, float]) -> list[NDArray[np.float32]]:
+    """Return the scores of all rows of each part; dead rows have some, too.
+
+    Args:
+        parts: the rows, whose statistics are those of all together.
+        weights: of the query's terms, by their keys; in a plain query, how often it has each.
+    """
+    query = _look_up(parts, weights)
+    factors = (query.weights * query.idf * (K1 + 1.0)).astype(np.float32)
     results = []
-    for part, found in zip(parts, positions, strict=True):
+    for part, found in zip(parts, query.positions, strict=True):
         postings = part.postings
         scores = np.zeros(len(postings.lengths), dtype=np.float32)
         known = found >= 0
-        _add_scores(
-            found[known], weights[known], postings.indptr, postings.rows, postings.counts, postings.lengths,
-            np.float32(K1 * (1.0 - B)), np.float32(K1 * B / mean_length), scores,
+        terms = found[known]
+        n_postings = int((postings.indptr[terms + 1] - postings.indptr[terms]).sum())
+        KERNELS(PLAIN_SECONDS * n_postings).add_scores(
+            terms, factors[known], postings.indptr, postings.rows, postings.counts, postings.lengths,
+            np.float32(K1 * (1.0 - B)), np.float32(K1 * B / query.mean_length), scores,
         )  # fmt: skip
         results.append(scores)
     return results
-
-
-# Untyped: numba has no type stubs and takes the types from the signature.
-@njit(
-    "void(int64[::1], float32[::1], Array(int64, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True),"
-    " Array(uint8, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True), float32, float32,"
-    " float32[::1])"
-)
-def _add_scores(terms, weights, indptr, rows, counts, lengths, constant, slope, scores):  # type: ignore[no-untyped-def]
-    for t in range(len(terms)):
-        weight = weights[t]
-        for k in range(indptr[terms[t]], indptr[terms[t] + 1]):
-            row = rows[k]
-            tf = np.float32(counts[k])
-            scores[row] += weight * tf / (tf + constant + slope * np.float32(lengths[row]))

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from snuh._numba import usable_processors
 from snuh.codes import as_words, check_codes
 from snuh.errors import InputError
-from snuh.index.hamming_kernels import LIMIT, SIZE, scan_chunk
+from snuh.index.kernels_numpy import KERNELS, LIMIT, SIZE
 
+PLAIN_SECONDS = 1e-9  # that NumPy takes to compare a byte
 CHUNK_ROWS = 1 << 18  # rows that a thread scans at a time: a few tenths of a millisecond
 BLOCK_QUERIES = 32  # queries that share one pass over the codes
 
@@ -50,7 +51,8 @@ class Neighbors:
 class TopK:
     """Candidates for the k nearest codes of each query among the rows scanned so far."""
 
-    def __init__(self, queries: int, *, k: int, rows: int, radius: int) -> None:
+    def __init__(self, kernels: Any, queries: int, *, k: int, rows: int, radius: int) -> None:
+        self._kernels = kernels  # of `KERNELS`
         self.k = min(k, rows)
         capacity = min(2 * k, rows)
         self.rows = np.empty((queries, capacity), dtype=np.int64)  # ascending for each query
@@ -62,7 +64,7 @@ class TopK:
     def scan(self, queries: Words, codes: Words, allowed: Mask, chunk: tuple[int, int]) -> None:
         """Scan the rows from chunk[0] up to chunk[1]; chunks must come in ascending order."""
         buffers = (self.rows, self.distances, self.histogram, self.states)
-        scan_chunk(queries, codes.reshape(-1), allowed, *chunk, self.k, *buffers)
+        self._kernels.scan_chunk(queries, codes.reshape(-1), allowed, *chunk, self.k, *buffers)
 
     def candidates(self, query: int) -> SearchResult:
         """Return the candidates of a query, in ascending order of their rows."""
@@ -107,9 +109,10 @@ def scan_many(
     words, code_words = widest_words(queries), widest_words(codes)
     blocks = [words[first : first + BLOCK_QUERIES] for first in range(0, len(words), BLOCK_QUERIES)]
     chunks = split_rows(len(codes), limit=CHUNK_ROWS)
+    kernels = KERNELS(PLAIN_SECONDS * len(queries) * codes.size)
 
     def scan_chunks(block: Words, pending: Iterator[tuple[int, int]]) -> TopK:
-        top = TopK(len(block), k=k, rows=len(codes), radius=radius)
+        top = TopK(kernels, len(block), k=k, rows=len(codes), radius=radius)
         for chunk in pending:
             top.scan(block, code_words, mask, chunk)
         return top

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh._numba import njit
+from snuh.index.kernels_numpy import KERNELS
+
+PLAIN_SECONDS = 3e-9  # that NumPy takes for each byte of a code, or each score
 
 Scores = NDArray[np.float32]
 
@@ -45,17 +47,8 @@ def code_scores(codes: NDArray[np.uint8], margins: NDArray[np.floating]) -> Scor
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64) * 2.0 - 1.0
     table = (bits @ finite.reshape(-1, 8).T).T.astype(np.float32)  # (bytes, 256)
     scores = np.empty(len(codes), dtype=np.float32)
-    _sum_tables(codes, np.ascontiguousarray(table), scores)
+    KERNELS(PLAIN_SECONDS * codes.size).sum_tables(codes, np.ascontiguousarray(table), scores)
     return scores
-
-
-@njit("void(Array(uint8, 2, 'C', readonly=True), float32[:, ::1], float32[::1])")
-def _sum_tables(codes, table, scores):  # type: ignore[no-untyped-def]
-    for row in range(len(codes)):
-        total = np.float32(0.0)
-        for byte in range(codes.shape[1]):
-            total += table[byte, codes[row, byte]]
-        scores[row] = total
 
 
 def top_rows(
@@ -71,41 +64,9 @@ def top_rows(
     k = min(k, len(words))
     rows, sums = np.empty(2 * k, dtype=np.int64), np.empty(2 * k, dtype=np.float32)
     mask = np.ones(0, dtype=np.bool_) if allowed is None else allowed
-    size = _collect(
+    size = KERNELS(PLAIN_SECONDS * len(words)).collect(
         words, codes, np.float32(word_mean), np.float32(word_inverse), np.float32(code_mean),
         np.float32(code_inverse), mask, k, rows, sums,
     )  # fmt: skip
     order = np.lexsort((rows[:size], -sums[:size]))[:k]
     return rows[order], sums[order]
-
-
-@njit(
-    "int64(float32[::1], float32[::1], float32, float32, float32, float32,"
-    " Array(boolean, 1, 'C', readonly=True), int64, int64[::1], float32[::1])"
-)
-def _collect(words, codes, word_mean, word_inverse, code_mean, code_inverse, allowed, k, rows, sums):  # type: ignore[no-untyped-def]
-    """Collect the rows with the k highest sums, and a few more; a full buffer is cut to k."""
-    size = 0
-    lowest = np.float32(-np.inf)
-    if k == 0:
-        return 0
-    for row in range(len(words)):
-        if len(allowed) and not allowed[row]:
-            continue
-        total = (words[row] - word_mean) * word_inverse + (codes[row] - code_mean) * code_inverse
-        if size >= k and total <= lowest:
-            continue
-        if size == len(rows):
-            order = np.argsort(-sums, kind="mergesort")[:k]  # ties keep the order of the rows
-            rows[:k] = rows[order]
-            sums[:k] = sums[order]
-            size = k
-            lowest = sums[k - 1]
-            if total <= lowest:
-                continue
-        rows[size] = row
-        sums[size] = total
-        size += 1
-        if size == k:
-            lowest = sums[:k].min()
-    return size

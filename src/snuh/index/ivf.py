@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh._numba import njit
 from snuh.codes import check_codes
 from snuh.errors import InputError
 from snuh.index.flat import (
+    PLAIN_SECONDS,
     Codes,
     Mask,
     SearchResult,
@@ -31,7 +31,7 @@ from snuh.index.flat import (
     split_rows,
     widest_words,
 )
-from snuh.index.hamming_kernels import FAR, GROUP, hamming_distances, scan_lists
+from snuh.index.kernels_numpy import KERNELS
 
 SAMPLE_PER_CENTROID = 64
 ITERATIONS = 6
@@ -124,9 +124,9 @@ class IVF:
             lists_read, rows_read = lists_read + len(lists), rows_read + size
             if rows_read > MAX_SCANNED_FRACTION * len(codes):
                 return scan(query, codes, k=k, allowed=allowed, radius=radius)
-            parts.append(
-                SearchResult(*scan_lists(words, code_words, mask, *arrays, lists, size, k, histogram, state))
-            )
+            kernels = KERNELS(PLAIN_SECONDS * size * codes.shape[1])
+            found = kernels.scan_lists(words, code_words, mask, *arrays, lists, size, k, histogram, state)
+            parts.append(SearchResult(*found))
             if state[0] >= k or lists_read == len(self.centroids):
                 result = merge(parts, k=k)
                 is_near = result.distances <= radius
@@ -189,8 +189,9 @@ def nearest_centroids(codes: Codes, centroids: Codes) -> NDArray[np.int32]:
     """Return the index of the nearest centroid of each code; ties go to the lower index."""
     assignments = np.empty(len(codes), dtype=np.int32)
     words, centroid_words = widest_words(codes), widest_words(centroids).reshape(-1)
+    kernels = KERNELS(PLAIN_SECONDS * codes.size * len(centroids))
     run_in_threads(
-        lambda chunk: _assign(words[slice(*chunk)], centroid_words, assignments[slice(*chunk)]),
+        lambda chunk: kernels.assign(words[slice(*chunk)], centroid_words, assignments[slice(*chunk)]),
         split_rows(len(codes), limit=CHUNK_ROWS),
     )
     return assignments
@@ -205,28 +206,6 @@ def _majorities(codes: Codes, assignments: NDArray[np.int32], centroids: Codes) 
     moved = centroids.copy()
     moved[used] = np.packbits(2 * ones > sizes[:, None], axis=1)
     return moved
-
-
-# numba has no type stubs, and the kernel's types are those of its arguments.
-@njit()
-def _assign(codes, centroids, assignments):  # type: ignore[no-untyped-def]
-    """Write the index of the nearest of the centroids (centroids * words,) for each code (rows, words)."""
-    count = len(centroids) // codes.shape[1]
-    near = np.empty(GROUP, dtype=np.uint16)
-    for row in range(len(codes)):
-        best = FAR
-        for first in range(0, count, GROUP):
-            size = min(GROUP, count - first)
-            hamming_distances(codes[row], centroids, first, size, near)
-            lowest = near[0]
-            for j in range(1, size):
-                lowest = min(lowest, near[j])
-            if lowest < best:
-                best = lowest
-                j = 0
-                while near[j] != lowest:
-                    j += 1
-                assignments[row] = first + j
 
 
 def measure_recall(

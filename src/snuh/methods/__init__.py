@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import snuh.training  # noqa: F401  # settings that must precede the import of PyTorch
 from snuh.errors import InputError, check_arguments, missing_extra, suggest
 
 DEFAULT = "snuh-plus"

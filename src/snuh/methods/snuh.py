@@ -6,8 +6,8 @@ lists the departures and the differences from the released code.
 
 Departures from the paper: the codes start balanced and the decoder at the words' frequencies, beta grows over
 the first epochs and the learning rate decays over all of them (which avoids dead codes on every corpus and
-takes fewer epochs); each document of a batch is paired with one of its own edges; the epoch is selected
-without labels.
+takes fewer epochs); in a corpus of short documents the words weigh more; each document of a batch is paired
+with one of its own edges; the epoch is selected without labels.
 """
 
 from __future__ import annotations

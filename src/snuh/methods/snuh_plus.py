@@ -16,9 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from scipy import sparse
+
 from snuh.training.estimator import Range
 from snuh.training.tree_estimator import TreeHasher
-from snuh.training.tree_objective import Correlation, MeansStart
+from snuh.training.tree_objective import Correlation, MeansStart, mean_words
+
+LONG_DOCUMENT = 80  # distinct words from which on the learning rate is not reduced
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -28,11 +32,12 @@ class SNUHPlus(TreeHasher):
     Example: `SNUHPlus(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
 
+    neighbors: int | None = 8  # K, per document; None: 20, less below 2,000 documents
     correlation: Correlation = "optimum"  # the closed form: a tighter bound without extra weights
     word_dropout: float | None = None  # fraction of words hidden from the encoder; None: 0 at 16 bits to 0.2
     start: MeansStart = "itq"  # initial weights of the means: ITQ on LSA, or "random"
     lsa_graph: bool = True  # whether LSA cosine is half of the graph's similarity
-    neighbor_words: float = 1.0  # weight of explaining a neighbour's words
+    neighbor_words: float = 10.0  # weight of explaining a neighbour's words
     refresh: float = 0.4  # fraction of the epochs after which the graph is rebuilt, 0 for never
 
     defaults_by_bits: ClassVar[Mapping[str, Mapping[int, float]]] = {
@@ -47,3 +52,11 @@ class SNUHPlus(TreeHasher):
         "refresh": Range(below=1),
     }
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {**TreeHasher.choices, "lsa_graph": (True, False)}
+
+    def rate_factor(self, X: sparse.csr_matrix) -> float:
+        """Train more slowly on short documents: (mean number of words / LONG_DOCUMENT)^(1/4), at most 1.
+
+        Adam moves the weights of rare words as fast as those of frequent ones. In a document of many words
+        their errors average out; a code of five words follows each of them.
+        """
+        return float(min(1.0, (mean_words(X) / LONG_DOCUMENT) ** 0.25))

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
+from starlette.staticfiles import StaticFiles
 
 import snuh
+from snuh._numba import prefer_compiled
 from snuh.errors import SnuhError
 from snuh.server.errors import ApiError, from_library_error, from_validation_error
 from snuh.server.job_runner import exit_with_parent
 from snuh.server.jobs import Jobs
-from snuh.server.middleware import App, Metrics, SearchFastPath, SecurityMiddleware
+from snuh.server.middleware import PROTECTED_PATHS, App, Metrics, SecurityMiddleware
 from snuh.server.routes import collections, documents, insight, search
 from snuh.server.service import CollectionService
 from snuh.server.settings import Settings
@@ -27,47 +30,8 @@ from snuh.server.settings import Settings
 SETTINGS_VARIABLE = "SNUH_SERVER_SETTINGS"  # passes the settings to worker processes
 HTTP_ERROR_KINDS = {404: "not-found", 405: "method"}
 
-# The files of the web page: a fixed list, so that no name from a request reaches the file system.
-PAGE_FOLDER, START_FILE = "page", "index.html"
-PAGE_FILES: tuple[tuple[str, str], ...] = (
-    (START_FILE, "text/html"),
-    ("api.js", "text/javascript"),
-    ("app.js", "text/javascript"),
-    ("base.css", "text/css"),
-    ("bits.js", "text/javascript"),
-    ("chart.js", "text/javascript"),
-    ("controls.js", "text/javascript"),
-    ("document.css", "text/css"),
-    ("document.js", "text/javascript"),
-    ("dom.js", "text/javascript"),
-    ("duplicates.js", "text/javascript"),
-    ("filterexpression.js", "text/javascript"),
-    ("filters.js", "text/javascript"),
-    ("header.js", "text/javascript"),
-    ("hits.js", "text/javascript"),
-    ("icon.svg", "image/svg+xml"),
-    ("info.js", "text/javascript"),
-    ("layout.css", "text/css"),
-    ("map.js", "text/javascript"),
-    ("mapcontrols.js", "text/javascript"),
-    ("notices.js", "text/javascript"),
-    ("painter.js", "text/javascript"),
-    ("projection.js", "text/javascript"),
-    ("router.js", "text/javascript"),
-    ("search.css", "text/css"),
-    ("search.js", "text/javascript"),
-    ("searchbox.js", "text/javascript"),
-    ("searcher.js", "text/javascript"),
-    ("shortcuts.js", "text/javascript"),
-    ("theme.js", "text/javascript"),
-    ("titles.js", "text/javascript"),
-    ("token.js", "text/javascript"),
-    ("views.css", "text/css"),
-    ("why.js", "text/javascript"),
-)
-MISSING_PAGE = (
-    b"<!doctype html><title>snuh</title><p>The page is not installed; the API is at /v1/collections."
-)
+PAGE_FOLDER, START_FILE, DOCS_FILE = "page", "index.html", "docs.html"
+GZIP_LEVEL, MIN_GZIP_BYTES = 4, 1_000
 
 
 def make_app(settings: Settings) -> App:
@@ -80,6 +44,7 @@ def make_app(settings: Settings) -> App:
             app.state.jobs = Jobs(Path(settings.scratch), seconds=settings.limits.job_seconds)
             stack.callback(app.state.jobs.close)
             app.state.services = {}
+            prefer_compiled()
             for name, folder in settings.folders.items():
                 service = CollectionService(name, folder, limits=settings.limits, metrics=metrics)
                 stack.callback(service.close)
@@ -91,25 +56,46 @@ def make_app(settings: Settings) -> App:
         version=snuh.__version__,
         description="Search collections of documents by short binary codes.",
         lifespan=lifespan,
-        docs_url=None,  # these pages load scripts from another site
+        docs_url=None,  # FastAPI's page loads scripts from another site; see _add_page
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.settings, app.state.metrics = settings, metrics
     for topic in (search, documents, insight, collections):
         app.include_router(topic.router)
     app.include_router(collections.status_router)
     _add_page(app)
+    _declare_tokens(app)
     _add_exception_handlers(app, settings)
-    secured: App = SecurityMiddleware(SearchFastPath(app, search.router, search.search), settings, metrics)
+    compressed = GZipMiddleware(app, minimum_size=MIN_GZIP_BYTES, compresslevel=GZIP_LEVEL)
+    secured: App = SecurityMiddleware(compressed, settings, metrics)
     if settings.origins:
         secured = CORSMiddleware(
             secured,
             allow_origins=settings.origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type"],
+            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["authorization", "content-type", "x-request-id"],
+            expose_headers=["retry-after", "x-request-id"],
         )
     return secured
+
+
+def _declare_tokens(app: FastAPI) -> None:
+    """Add the tokens, which SecurityMiddleware checks, to the OpenAPI schema."""
+    make_schema = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = make_schema()
+        scheme = {"type": "http", "scheme": "bearer", "description": "Required if the server has tokens."}
+        schema["components"]["securitySchemes"] = {"token": scheme}
+        for path, operations in schema["paths"].items():
+            if path.startswith(PROTECTED_PATHS):
+                for operation in operations.values():
+                    operation["security"] = [{"token": []}]
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI documents it
 
 
 def app_from_environment() -> App:
@@ -119,18 +105,16 @@ def app_from_environment() -> App:
 
 
 def _add_page(app: FastAPI) -> None:
-    """Serve the page at / and its other files at /page/NAME, from memory."""
-    folder = files("snuh.server") / PAGE_FOLDER
-    for name, media_type in PAGE_FILES:
-        file = folder / name
-        content = file.read_bytes() if file.is_file() else MISSING_PAGE
-        path = "/" if name == START_FILE else f"/{PAGE_FOLDER}/{name}"
-        app.add_api_route(path, _static_endpoint(content, media_type), include_in_schema=False)
+    """Serve the page at /, the documentation of the API at /docs, and their other files at /page."""
+    files = StaticFiles(packages=[("snuh.server", PAGE_FOLDER)])
+    app.mount(f"/{PAGE_FOLDER}", files)
+    for path, name in (("/", START_FILE), ("/docs", DOCS_FILE)):
+        app.add_api_route(path, _static_endpoint(files, name), include_in_schema=False)
 
 
-def _static_endpoint(content: bytes, media_type: str) -> Callable[[Request], Response]:
-    def send(request: Request) -> Response:
-        return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
+def _static_endpoint(files: StaticFiles, name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def send(request: Request) -> Response:
+        return await files.get_response(name, request.scope)  # 304 if the client has it
 
     return send
 
@@ -153,12 +137,12 @@ def _add_exception_handlers(app: FastAPI, settings: Settings) -> None:
     @app.exception_handler(HTTPException)
     async def handle_http_exception(request: Request, error: HTTPException) -> Response:
         message = {
-            404: "unknown path: see /openapi.json for all paths",
+            400: "the body is not valid JSON",
+            404: "unknown path: see /docs for all paths",
             405: f"{request.method} is not supported at this path",
         }.get(error.status_code, str(error.detail))
-        api_error = ApiError(error.status_code, HTTP_ERROR_KINDS.get(error.status_code, "invalid"), message)
-        api_error.headers.update(error.headers or {})
-        return api_error.response()
+        kind = HTTP_ERROR_KINDS.get(error.status_code, "invalid")
+        return ApiError(error.status_code, kind, message, headers=error.headers).response()
 
     @app.exception_handler(ClientDisconnect)
     async def handle_disconnect(_: Request, error: ClientDisconnect) -> Response:

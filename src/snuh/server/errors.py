@@ -7,30 +7,40 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from snuh.corpus.document import describe
 from snuh.errors import CollectionError, ModelError, SnuhError, UnknownDocumentError
 from snuh.filters import FilterError
-from snuh.search import UnknownWordsError
 from snuh.text import quote, shorten
 from snuh.urls import redact
 
 MAX_INPUT_CHARACTERS = 60  # of an invalid number quoted in a message
 
 
-class ApiError(Exception):
+class ApiError(HTTPException):
     """An error response; routes and middleware raise it."""
 
-    def __init__(self, status: int, kind: str, message: str, **details: Any) -> None:  # Any: JSON values
-        super().__init__(message)
-        self.status, self.kind, self.details = status, kind, details
-        self.headers: dict[str, str] = {}
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **details: Any,  # JSON values
+    ) -> None:
+        super().__init__(status, message, headers)
+        self.kind, self.details = kind, details
+
+    def __str__(self) -> str:
+        return str(self.detail)
 
     def response(self) -> Response:
         """Return the HTTP response."""
         body = error_body(self.kind, str(self), **self.details)
-        return Response(body, status_code=self.status, headers=self.headers, media_type="application/json")
+        return Response(body, self.status_code, self.headers, media_type="application/json")
 
 
 def json_bytes(value: Any) -> bytes:  # Any: JSON values and tuples
@@ -74,8 +84,6 @@ def from_library_error(error: SnuhError, folders: Mapping[str, str]) -> ApiError
         message = message.replace(redact(folder), name)
     if isinstance(error, FilterError):
         return ApiError(400, "filter", message, position=error.position)
-    if isinstance(error, UnknownWordsError):
-        return ApiError(422, "unknown-words", message)
     if isinstance(error, UnknownDocumentError):
         return ApiError(404, "not-found", message, resource="document")
     if isinstance(error, CollectionError | ModelError):
@@ -88,7 +96,10 @@ def from_validation_error(details: ErrorDetails) -> ApiError:
     field = ".".join(str(part) for part in details["loc"])
     problem = details["msg"].removeprefix("Value error, ")
     if details["type"] == "json_invalid":
-        return invalid(f"the body is not valid JSON: {details.get('ctx', {}).get('error', details['msg'])}")
+        reason = details.get("ctx", {}).get("error", details["msg"])
+        return invalid(f"the body is not valid JSON: {reason}" + (f" at character {field}" if field else ""))
+    if details["type"] == "missing" and not field:
+        return invalid("the body is missing")
     if details["type"] == "extra_forbidden":
         return invalid(f"unknown field {quote(field)}: remove it")
     if details["type"] == "missing":

@@ -9,11 +9,12 @@ import fcntl
 import json
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +23,32 @@ from numpy.typing import NDArray
 
 from snuh.codes import unpack
 from snuh.collection import Collection
+from snuh.collection.backend import evenly_spaced
 from snuh.collection.results import index_to_json
 from snuh.corpus import Document
 from snuh.dedup import deduplicate
 from snuh.errors import InputError, MissingExtraError, SnuhError, suggest
+from snuh.index import nearest
 from snuh.io import atomic_write, write_json
 
 COLLECTION_VARIABLE = (
     "SNUH_JOB_COLLECTION"  # not an argument: other users can read those, and URLs hold passwords
 )
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 EXIT_INPUT, EXIT_OTHER = 2, 3  # errors of the request, and all others
 NICENESS = 5  # searches have priority
 STANDARD_INPUT = 0
 
-MAX_POINTS = 10_000  # of a map
+MAX_POINTS, MAX_TSNE_POINTS = 30_000, 10_000  # of a map; of those, projected by t-SNE
+PLACED_BY, JITTER = 3, 0.004  # mapped neighbours that place another point; its shift
+REGIONS = (8, 32, 128)  # named at increasing zoom
+MIN_REGION_DOCUMENTS, REGION_WORDS = 20, 3
 MAX_CLUSTERS, MAX_CLUSTER_DOCUMENTS = 100, 100
 MAX_TITLE_CHARACTERS = 100
+# Metadata fields that hold a title, the best first; titles.js of the page has the same list.
+TITLE_FIELDS = ("title", "subject", "headline", "heading", "name", "question")
+SUBJECT_LINE = re.compile(r"^subject:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+HEAD_CHARACTERS = 1_000  # of a text, in which the subject is looked for
 TITLE_SOURCE_CHARACTERS = 2_000  # of a text, in which its first line is looked for
 MIN_TSNE_POINTS = 10  # fewer are projected onto two principal components
 PERPLEXITY, COMPONENTS = 30.0, 32
@@ -71,14 +81,17 @@ def run_job(kind: str, address: str, out: Path, options: dict[str, Any]) -> None
 
 
 def compute_map(collection: Collection) -> dict[str, Any]:
-    """Project a sample of the documents into two dimensions."""
-    sample = collection.sample(MAX_POINTS, characters=0)
-    points = project_codes(sample.codes).round(4)
+    """Project documents, or a sample of many, into two dimensions, and name the regions."""
+    sample = collection.sample(MAX_POINTS, characters=TITLE_SOURCE_CHARACTERS)
+    points = place_codes(sample.codes).round(4)
+    features = collection.model.features
+    rows = None if features is None else features.transform(document.text for document in sample.documents)
     return {
         "documents": len(collection),
         "ids": [document.id for document in sample.documents],
         "x": points[:, 0].tolist(),
         "y": points[:, 1].tolist(),
+        "regions": [] if features is None else name_regions(points, rows, features.words),
     }
 
 
@@ -105,6 +118,7 @@ def build_index(collection: Collection, **options: Any) -> dict[str, Any]:
 
 
 # Results hold ids but no texts: these are added when a result is returned, so that a deleted document is not.
+# The names of regions are words of many documents.
 
 
 def map_with_titles(collection: Collection, result: dict[str, Any]) -> dict[str, Any]:
@@ -170,6 +184,59 @@ def project_codes(codes: NDArray[np.uint8], *, seed: int = 0) -> NDArray[np.floa
     return points / (np.abs(points).max(initial=0.0) or 1.0)
 
 
+def place_codes(codes: NDArray[np.uint8], *, seed: int = 0) -> NDArray[np.float64]:
+    """Return the positions of codes (documents, 2): of some by t-SNE, of the others at their neighbours."""
+    mapped = evenly_spaced(len(codes), MAX_TSNE_POINTS)
+    points = np.zeros((len(codes), 2))
+    points[mapped] = project_codes(codes[mapped], seed=seed)
+    others = np.setdiff1d(np.arange(len(codes)), mapped)
+    if len(others):
+        neighbors = nearest(codes[others], codes[mapped], k=PLACED_BY).rows
+        noise = np.random.default_rng(seed).normal(scale=JITTER, size=(len(others), 2))
+        points[others] = np.clip(points[mapped][neighbors].mean(axis=1) + noise, -1.0, 1.0)
+    return points
+
+
+def name_regions(
+    points: NDArray[np.float64], rows: Any, words: Sequence[str], *, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Cluster positions at several scales, and name each cluster by the words typical of its documents.
+
+    A word's score is its mean weight in the cluster times the logarithm of how much larger that is than its
+    mean weight in all documents (class-based TF-IDF).
+
+    Args:
+        points: positions (documents, 2).
+        rows: TF-IDF rows of the documents (CSR).
+        words: of the columns.
+        seed: of the clustering.
+    """
+    from scipy.cluster.vq import kmeans2
+    from scipy.sparse import csr_matrix
+
+    regions: list[dict[str, Any]] = []
+    overall = np.asarray(rows.mean(axis=0))[0] if len(points) else np.zeros(0)
+    before = 0
+    for level, most in enumerate(REGIONS):
+        count = min(most, len(points) // MIN_REGION_DOCUMENTS)
+        if count <= before:
+            break
+        before = count
+        centroids, assignments = kmeans2(points, count, minit="++", rng=seed)
+        sizes = np.bincount(assignments, minlength=count)
+        members = csr_matrix((np.ones(len(points)), (assignments, np.arange(len(points)))))
+        means = (members @ rows).toarray() / np.maximum(sizes[: members.shape[0]], 1)[:, None]
+        scores = means * np.log(np.maximum(means, 1e-12) / np.maximum(overall, 1e-12))
+        for region in np.flatnonzero(sizes[: len(scores)] >= MIN_REGION_DOCUMENTS).tolist():
+            best = np.argsort(-scores[region], kind="stable")[:REGION_WORDS]
+            names = [words[column] for column in best.tolist() if scores[region, column] > 0]
+            if names:
+                x, y = centroids[region].round(4).tolist()
+                documents = int(sizes[region])
+                regions.append({"level": level, "x": x, "y": y, "words": names, "documents": documents})
+    return regions
+
+
 def _principal_components(bits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the coordinates along the axes of largest variance (documents, up to COMPONENTS)."""
     if not len(bits):
@@ -184,16 +251,20 @@ def _tsne(components: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
     try:
         from openTSNE import TSNE
     except ModuleNotFoundError:
-        raise MissingExtraError('the map needs openTSNE: pip install "snuh[serve]"') from None
+        raise MissingExtraError('the map needs openTSNE: pip install "snuhash[serve]"') from None
     perplexity = min(PERPLEXITY, (len(components) - 1) / 3.0)
     tsne = TSNE(perplexity=perplexity, initialization="pca", random_state=seed, n_jobs=1)
     return np.asarray(tsne.fit(components))
 
 
 def title_of(document: Document) -> str:
-    """Return the metadata field "title", or else the first non-empty line of the text, truncated."""
-    title = document.metadata.get("title")
-    lines = (title if isinstance(title, str) and title.strip() else document.text).splitlines()
+    """Return a field such as "title", the line "Subject: ...", or the first line of the text, truncated."""
+    fields = {name.lower(): value for name, value in document.metadata.items()}
+    titles = (fields.get(name) for name in TITLE_FIELDS)
+    title = next((value for value in titles if isinstance(value, str) and value.strip()), None)
+    if title is None and (subject := SUBJECT_LINE.search(document.text[:HEAD_CHARACTERS])):
+        title = subject[1]
+    lines = (document.text if title is None else title).splitlines()
     first = next((" ".join(line.split()) for line in lines if line.strip()), "")
     return first[:MAX_TITLE_CHARACTERS]
 

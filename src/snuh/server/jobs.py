@@ -112,6 +112,12 @@ class Jobs:
         content = {name: value for name, value in result.items() if name not in HEADER}
         return JobStatus(200, json_bytes({"state": "ready", "current": is_current, **content}))
 
+    def map_ids(self, collection: Collection) -> list[str] | None:
+        """Return the ids of the documents on the map, if there is one."""
+        with self._lock:
+            result = self._read_result(self.result_path("map", collection, {}))
+        return None if result is None else list(result["ids"])
+
     def _with_titles(self, kind: JobKind, collection: Collection, out: Path, version: str) -> dict[str, Any]:
         """Add titles of the documents as they are now; documents that are gone are removed from the file."""
         modified, result = self._results[out]
@@ -127,6 +133,11 @@ class Jobs:
                 self._results[out] = (modified, stored)
             known = self._titled[out] = (modified, version, titled)
         return known[2]
+
+    @property
+    def running(self) -> int:
+        """The number of running jobs."""
+        return sum(job.is_running for job in list(self._jobs.values()))
 
     def close(self) -> None:
         """Stop all jobs."""
@@ -196,9 +207,8 @@ class Jobs:
         excess = seconds - MAX_BUSY_SECONDS
         if excess > 0:
             wait = math.ceil(excess / BUSY_FRACTION)
-            error = ApiError(429, "rate", f"too many searches for duplicates: retry in {wait} s")
-            error.headers["retry-after"] = str(wait)
-            raise error
+            message = f"too many searches for duplicates: retry in {wait} s"
+            raise ApiError(429, "rate", message, headers={"retry-after": str(wait)})
 
     def _measure(self, job: _Job) -> None:
         """Wait for a job, and add its duration to those of the collection."""

@@ -1,23 +1,22 @@
-"""ASGI middleware: rate limits, checks of hosts, origins and tokens, metrics, a fast path of /search."""
+"""ASGI middleware: request ids, rate limits, checks of hosts, origins and tokens, the access log, metrics."""
 
 from __future__ import annotations
 
+import logging
 import math
+import random
 import re
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import prometheus_client as prometheus
-from fastapi import APIRouter, FastAPI
-from fastapi.routing import APIRoute
 from prometheus_client import multiprocess
-from starlette.requests import Request
-from starlette.responses import Response
 
+import snuh
 from snuh.errors import InputError
 from snuh.server.errors import ApiError
 from snuh.server.settings import Settings
@@ -26,8 +25,8 @@ Message: TypeAlias = MutableMapping[str, Any]  # Any: scopes and messages of ASG
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
-Endpoint: TypeAlias = Callable[[Request, str], Awaitable[Response]]
-ExceptionHandler: TypeAlias = Callable[[Request, Exception], Awaitable[Response]]
+
+access_log = logging.getLogger("snuh.access")
 
 MAX_ADDRESSES = 10_000  # clients whose request rate is tracked
 BURST_SECONDS = 2.0  # of requests may arrive at once
@@ -35,6 +34,7 @@ LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 SINGLE_HEADERS = (b"host", b"origin", b"authorization")
 OTHER_SITES = (b"cross-site", b"same-site")  # Sec-Fetch-Site; same-site: another port or subdomain
 PROTECTED_PATHS = ("/v1/", "/metrics")  # require a token if the server has tokens
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")  # of a client or proxy
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -49,13 +49,13 @@ SECURITY_HEADERS = [
         "referrer-policy": "no-referrer",
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
-        "cache-control": "no-store",
     }.items()
 ]
+NO_STORE, NO_CACHE = (b"cache-control", b"no-store"), (b"cache-control", b"no-cache")  # no-cache: by ETag
 
 DURATION_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32)
-METHODS = ("GET", "POST", "HEAD", "OPTIONS")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class RateLimiter:
@@ -139,18 +139,25 @@ class SecurityMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = time.perf_counter()
-        status = 0
+        started, method, status, size = time.perf_counter(), scope["method"], 0, 0
+        if method == "HEAD":
+            scope = {**scope, "method": "GET"}  # uvicorn leaves the body out
+        request_id = _request_id(scope["headers"])
+        scope["state"]["request_id"] = request_id.decode()
+        cache_control = NO_CACHE if _is_page(scope["path"]) else NO_STORE
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                names = {name for name, _ in message["headers"]}
                 message["headers"] = [
                     *message["headers"],
-                    *(header for header in SECURITY_HEADERS if header[0] not in names),
+                    *SECURITY_HEADERS,
+                    cache_control,
+                    (b"x-request-id", request_id),
                 ]
+            else:
+                size += len(message.get("body", b""))
             await send(message)
 
         try:
@@ -160,20 +167,35 @@ class SecurityMiddleware:
         else:
             await self._app(scope, receive, send_with_headers)
         finally:
-            self._metrics.count_request(scope, status, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._metrics.count_request(scope, method, status, seconds)
+            if access_log.isEnabledFor(logging.INFO):
+                self._log(scope, method, status, size, seconds)
+
+    def _log(self, scope: Message, method: str, status: int, size: int, seconds: float) -> None:
+        values = {
+            "request_id": scope["state"]["request_id"],
+            "client": scope["state"].get("client"),
+            "method": method,
+            "path": scope["path"],
+            "status": status,
+            "bytes": size,
+            "ms": round(1e3 * seconds, 2),
+        }
+        access_log.info("%s %s %s", method, scope["path"], status, extra={"values": values})
 
     def _check(self, scope: Message) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if len(headers) < len(scope["headers"]):
             _check_single(scope["headers"])
         sender = self._proxies.sender_of(scope["client"][0] if scope.get("client") else "", headers)
+        scope["state"]["client"] = sender.address
         if not sender.is_proxied:
             self._check_host(sender.host)
         self._check_origin(headers, sender.host, scope["path"])
         if not _is_page(scope["path"]) and (seconds := self._rate_limiter.retry_after(sender.address)):
-            error = ApiError(429, "rate", f"too many requests: retry in {seconds} s")
-            error.headers["retry-after"] = str(seconds)
-            raise error
+            message = f"too many requests: retry in {seconds} s"
+            raise ApiError(429, "rate", message, headers={"retry-after": str(seconds)})
         scope["state"]["may_write"] = self._right(scope["path"], headers) == "write"
 
     def _check_host(self, host: str) -> None:
@@ -205,9 +227,8 @@ class SecurityMiddleware:
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         right = tokens.right_of(token.strip()) if scheme.lower() == "bearer" else None
         if right is None:
-            error = ApiError(401, "token", 'a token is required: send "Authorization: Bearer TOKEN"')
-            error.headers["www-authenticate"] = "Bearer"
-            raise error
+            message = 'a token is required: send "Authorization: Bearer TOKEN"'
+            raise ApiError(401, "token", message, headers={"www-authenticate": "Bearer"})
         return "read" if self._settings.is_read_only else right
 
 
@@ -219,52 +240,16 @@ def _check_single(headers: Iterable[tuple[bytes, bytes]]) -> None:
             raise ApiError(400, "invalid", f"the header {name.decode()} is given more than once")
 
 
+def _request_id(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the id that the client or a proxy has given to a request, or a new one."""
+    given = next((value for name, value in headers if name == b"x-request-id"), b"")
+    # Not a secret, and reading random bytes of the system would let other threads run.
+    return given if REQUEST_ID.fullmatch(given) else b"%016x" % random.getrandbits(64)
+
+
 def _is_page(path: str) -> bool:
-    """Return whether a path is a file of the web page: there are many, all small and served from memory."""
-    return path == "/" or path.startswith("/page/")
-
-
-class SearchFastPath:
-    """Calls the endpoint of POST /search directly, without FastAPI's routing and dependency resolution.
-
-    These take longer than everything else that a search over HTTP needs apart from the search itself. The
-    route remains registered with FastAPI, which documents it; its only path parameter is `{name}`.
-    """
-
-    def __init__(self, app: FastAPI, router: APIRouter, endpoint: Endpoint) -> None:
-        self._app, self._endpoint = app, endpoint
-        self._route = next(
-            route for route in router.routes if isinstance(route, APIRoute) and route.endpoint is endpoint
-        )
-        prefix, suffix = self._route.path.split("{name}")
-        self._path = re.compile(f"{re.escape(prefix)}([^/]+){re.escape(suffix)}")
-
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Handle a search, and pass every other request on to FastAPI."""
-        match = None
-        if scope["type"] == "http" and scope["method"] == "POST":
-            match = self._path.fullmatch(scope["path"])
-        if match is None:
-            await self._app(scope, receive, send)
-            return
-        scope["app"], scope["route"] = self._app, self._route
-        request = Request(scope, receive)
-        try:
-            response = await self._endpoint(request, match[1])
-        except Exception as error:
-            await self._handle(request, error, send)
-        else:
-            await response(scope, receive, send)
-
-    async def _handle(self, request: Request, error: Exception, send: Send) -> None:
-        """Respond as the application's exception handlers do; unexpected errors are raised again."""
-        handlers = self._app.exception_handlers
-        kind = next(kind for kind in type(error).__mro__ if kind in handlers)
-        handler = cast(ExceptionHandler, handlers[kind])  # all of them are coroutines
-        response = await handler(request, error)
-        await response(request.scope, request.receive, send)
-        if kind is Exception:
-            raise error
+    """Return whether a path is a file of the web page or of the API's documentation."""
+    return path in ("/", "/docs") or path.startswith("/page/")
 
 
 # Prometheus metrics; with several worker processes their counters are merged through files.
@@ -301,12 +286,39 @@ class Metrics:
             buckets=BATCH_BUCKETS,
             registry=registry,
         )
+        self._documents = prometheus.Gauge(
+            "snuh_documents",
+            "Documents of a collection.",
+            ["collection"],
+            registry=registry,
+            multiprocess_mode="mostrecent",
+        )
+        self._queue_length = prometheus.Gauge(
+            "snuh_queue_length",
+            "Requests that wait for a collection, or are being answered.",
+            ["collection"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._jobs = prometheus.Gauge(
+            "snuh_jobs_running",
+            "Running jobs: maps, duplicates and indexes.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        prometheus.Gauge(
+            "snuh_build_info",
+            "Always 1; the version is a label.",
+            ["version"],
+            registry=registry,
+            multiprocess_mode="max",
+        ).labels(snuh.__version__).set(1)
         self._children: dict[tuple[str, ...], Any] = {}  # `labels()` is slow
 
-    def count_request(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
+    def count_request(self, scope: Mapping[str, Any], method: str, status: int, seconds: float) -> None:
         """Count a request under its route's path template, to bound the number of label values."""
-        path = getattr(scope.get("route"), "path", "other")
-        method = scope["method"] if scope["method"] in METHODS else "other"
+        path = getattr(scope.get("route"), "path_format", "other")
+        method = method if method in METHODS else "other"
         self._child(self._requests, method, path, str(status)).inc()
         self._child(self._seconds, path).observe(seconds)
 
@@ -317,6 +329,15 @@ class Metrics:
     def count_batch(self, searches: int) -> None:
         """Record the number of searches in a batch."""
         self._batch_size.observe(searches)
+
+    def set_collection(self, name: str, *, documents: int, queue_length: int) -> None:
+        """Record the size of a collection, and how many requests are waiting for it."""
+        self._documents.labels(name).set(documents)
+        self._queue_length.labels(name).set(queue_length)
+
+    def set_jobs(self, running: int) -> None:
+        """Record the number of running jobs."""
+        self._jobs.set(running)
 
     def text(self) -> bytes:
         """Return all metrics in the Prometheus text format."""

@@ -1,32 +1,57 @@
-"""Reading requests within their limits, and building JSON responses."""
+"""What the routes share: reading bodies within their limits, dependencies, and JSON responses."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ValidationError
+from fastapi import Depends, Path
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from snuh.errors import suggest
-from snuh.server.errors import (
-    ApiError,
-    check_response_size,
-    from_validation_error,
-    invalid,
-    json_bytes,
-    too_large,
-)
+from snuh.server.errors import ApiError, check_response_size, invalid, json_bytes, too_large
 from snuh.server.service import CollectionService
 from snuh.server.settings import Limits, Settings
 from snuh.text import quote
 
-Schema = TypeVar("Schema", bound=BaseModel)
-
 JSON_TYPE, NDJSON_TYPE = "application/json", "application/x-ndjson"
+
+
+class LimitedRequest(Request):
+    """A request whose JSON body is checked and read within the limits of the server."""
+
+    async def body(self) -> bytes:
+        """Read the body; 415 for other types, 413 for large ones, 408 for slow ones."""
+        if not hasattr(self, "_body"):
+            check_content_type(self, JSON_TYPE)
+            self._body = await _read_bytes(self, get_limits(self))
+        return self._body
+
+    async def json(self) -> Any:
+        """Parse the body; a JSONDecodeError is reported by FastAPI."""
+        try:
+            return json.loads(await self.body())
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise invalid("the body is not valid JSON in UTF-8") from error
+
+
+class LimitedRoute(APIRoute):
+    """A route that reads its body as a LimitedRequest."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler, which gets a LimitedRequest."""
+        handle = super().get_route_handler()
+
+        async def handle_limited(request: Request) -> Response:
+            return await handle(LimitedRequest(request.scope, request.receive))
+
+        return handle_limited
 
 
 def get_services(request: Request) -> dict[str, CollectionService]:
@@ -35,7 +60,10 @@ def get_services(request: Request) -> dict[str, CollectionService]:
     return services
 
 
-def get_service(request: Request, name: str) -> CollectionService:
+Name = Annotated[str, Path(description="The name of a collection.")]
+
+
+async def get_service(request: Request, name: Name) -> CollectionService:
     """Return a collection by name, or raise a 404 error."""
     services = get_services(request)
     if name not in services:
@@ -43,27 +71,23 @@ def get_service(request: Request, name: str) -> CollectionService:
     return services[name]
 
 
-def get_writable_service(request: Request, name: str) -> CollectionService:
+Service = Annotated[CollectionService, Depends(get_service)]
+
+
+async def get_writable_service(request: Request, service: Service) -> CollectionService:
     """Return a collection by name, or raise a 403 error if the request may only read."""
     if not request.state.may_write:
         raise ApiError(403, "forbidden", "read-only access: send a token with the right to write")
-    return get_service(request, name)
+    return service
+
+
+WritableService = Annotated[CollectionService, Depends(get_writable_service)]
 
 
 def get_limits(request: Request) -> Limits:
     """Return the server's limits."""
     settings: Settings = request.app.state.settings
     return settings.limits
-
-
-async def read_body(request: Request, schema: type[Schema]) -> Schema:
-    """Read a JSON body and validate it against a schema."""
-    check_content_type(request, JSON_TYPE)
-    body = await _read_bytes(request, get_limits(request))
-    try:
-        return schema.model_validate_json(body)
-    except ValidationError as error:
-        raise from_validation_error(error.errors(include_url=False)[0]) from None
 
 
 def check_exactly_one(body: BaseModel, first: str, second: str) -> None:
@@ -74,13 +98,20 @@ def check_exactly_one(body: BaseModel, first: str, second: str) -> None:
 
 
 def check_content_type(request: Request, expected: str) -> None:
-    """Raise a 415 error for another Content-Type.
+    """Raise a 415 error for another Content-Type, or for a compressed body.
 
     A page of another site can send a form without a preflight request, but not with this content type.
     """
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != expected:
-        raise ApiError(415, "type", f'expected "Content-Type: {expected}", got {quote(content_type)}')
+    content_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    if content_type.strip().lower() != expected:
+        raise ApiError(415, "type", f'expected "Content-Type: {expected}", got {quote(content_type.strip())}')
+    charset = parameters.partition("charset=")[2].partition(";")[0].strip(' "').lower()
+    if charset not in ("", "utf-8", "utf8"):
+        raise ApiError(415, "type", f"expected a body in UTF-8, got {quote(charset)}")
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        message = f"expected an uncompressed body, got Content-Encoding {quote(encoding)}"
+        raise ApiError(415, "type", message, headers={"accept-encoding": "identity"})
 
 
 async def _read_bytes(request: Request, limits: Limits) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -14,13 +15,17 @@ from uvicorn.supervisors import Multiprocess
 from snuh.errors import InputError
 from snuh.server.app import SETTINGS_VARIABLE, make_app
 from snuh.server.errors import error_body
+from snuh.server.logs import logging_config
 from snuh.server.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES = 256 << 10  # of request line and headers, or of trailers
 MAX_PIPELINED = 100  # requests sent ahead of the responses to earlier ones
 MIN_BYTES_SENT = 64 << 10  # of a response per timeout, or the connection is closed
 SHUTDOWN_SECONDS = 30  # to finish running requests
 KEEP_ALIVE_SECONDS = 15
+WORKER_SECONDS = 60  # without a sign of life, after which a worker process is replaced; they start slowly
 BACKLOG = 2_048
 
 
@@ -215,21 +220,36 @@ def run(settings: Settings, listener: socket.socket, *, on_ready: Callable[[], N
         http=protocol,
         ws="none",
         lifespan="on",
-        log_level="warning",
-        access_log=False,
+        log_config=logging_config(level=settings.log_level, has_access_log=settings.has_access_log),
+        access_log=False,  # SecurityMiddleware writes it, with request ids and the addresses behind proxies
         server_header=False,
         proxy_headers=False,  # SecurityMiddleware reads them, from trusted proxies only
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=WORKER_SECONDS,
     )
     if not is_single:
         os.environ[SETTINGS_VARIABLE] = settings.to_text()
         on_ready()
-        Multiprocess(config, sockets=[listener]).run()
+        _Workers(config, sockets=[listener]).run()
         return True
     server = _NotifyingServer(config, on_ready)
     server.run(sockets=[listener])
     return server.started
+
+
+class _Workers(Multiprocess):
+    """Worker processes; those that exit are replaced, which is logged."""
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that have exited."""
+        before = list(self.processes)
+        super().keep_subprocess_alive()
+        for old, new in zip(before, self.processes, strict=True):
+            if old is not new:
+                logger.warning(
+                    "worker %s exited with %s, worker %s replaces it", old.pid, old.exitcode, new.pid
+                )
 
 
 class _NotifyingServer(uvicorn.Server):

@@ -35,6 +35,7 @@ class SearchParameters(RequestModel):
     """Parameters that all searches share."""
 
     k: int = Field(10, ge=1, le=MAX_HITS, description="Maximum number of hits.")
+    offset: int = Field(0, ge=0, lt=MAX_HITS, description="Number of hits to skip; at most 1,000 - k.")
     where: Where | None = Field(None, description="A filter, such as `year >= 2020`.")
     radius: int | None = Field(None, ge=0, le=4096, description="Maximum Hamming distance of a hit.")
     rerank: Literal["asymmetric", "cosine"] | None = Field(
@@ -44,8 +45,10 @@ class SearchParameters(RequestModel):
         None, ge=1, le=MAX_SHORTLISTED, description="Number of documents to rerank."
     )
     approximate: bool = Field(False, description='Use the index built by "snuh index".')
-    mode: Literal["codes", "words", "hybrid"] = Field(
-        "codes", description="Search texts by their codes, by their words (BM25), or by both."
+    mode: Literal["hybrid", "words", "codes"] | None = Field(
+        None,
+        description="Search texts by words and codes (hybrid, the default), by words (BM25), or by codes; "
+        "`radius`, `rerank` and `approximate` imply codes.",
     )
     characters: int | None = Field(
         DEFAULT_CHARACTERS,
@@ -57,7 +60,9 @@ class SearchParameters(RequestModel):
     @property
     def documents_reranked(self) -> int:
         """Number of documents that are reranked for a query."""
-        return 0 if self.rerank is None else max(self.k, self.shortlist or DEFAULT_SHORTLISTS[self.rerank])
+        if self.rerank is None:
+            return 0
+        return max(self.offset + self.k, self.shortlist or DEFAULT_SHORTLISTS[self.rerank])
 
     @property
     def max_total_reranked(self) -> int:
@@ -66,9 +71,9 @@ class SearchParameters(RequestModel):
 
     @property
     def search_options(self) -> dict[str, Any]:
-        """The keyword arguments of `Collection.search`."""
+        """The keyword arguments of `Collection.search`; the first `offset` hits are skipped afterwards."""
         return {
-            "k": self.k,
+            "k": self.offset + self.k,
             "where": self.where,
             "radius": self.radius,
             "rerank": self.rerank,
@@ -83,7 +88,7 @@ class SimilarRequest(SearchParameters):
     """Search for documents similar to one of the collection."""
 
     id: DocId = Field(description="The document.", examples=["ticket-7"])
-    explain: bool = Field(False, description="Include the words that explain each hit.")
+    explain: bool = Field(False, description="Highlight the words that explain each hit.")
 
 
 class SearchRequest(SearchParameters):
@@ -96,7 +101,7 @@ class SearchRequest(SearchParameters):
     )
     text: Query | None = Field(None, description="The query text.")
     id: DocId | None = Field(None, description="Or a document of the collection.")
-    explain: bool = Field(False, description="Include the words that explain each hit.")
+    explain: bool = Field(False, description="Highlight the words that explain each hit.")
 
 
 class BatchRequest(SearchParameters):
@@ -128,23 +133,38 @@ class EncodeRequest(RequestModel):
     )
 
 
-class NewDocument(BaseModel):
-    """A document; all other fields are metadata."""
+class DocumentChanges(BaseModel):
+    """Fields of a document to change; all other fields are metadata, and null removes one."""
 
-    model_config = ConfigDict(extra="allow")
-    id: Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARACTERS)]
-    text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
+    model_config = ConfigDict(
+        extra="allow", strict=True, json_schema_extra={"examples": [{"year": 2025, "desk": None}]}
+    )
+    text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)] | None = None
     labels: list[str] | None = None
     split: str | None = None
 
     @property
     def record(self) -> dict[str, Any]:
-        """The fields that were sent, as `Collection.add` takes them."""
+        """The fields that were sent, as `Collection.add` and `Collection.update` take them."""
         return self.model_dump(exclude_unset=True)
 
 
+class DocumentContent(DocumentChanges):
+    """A document without its id; all other fields are metadata."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "paper jam", "year": 2024}]})
+    text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
+
+
+class NewDocument(DocumentContent):
+    """A document; all other fields are metadata."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "new-1", "text": "paper jam"}]})
+    id: Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARACTERS)]
+
+
 class AddRequest(RequestModel):
-    """Documents to add; a document with an existing id replaces the stored one."""
+    """Documents to add; a document with an existing id replaces the stored one. An id may occur once."""
 
     documents: list[NewDocument] = Field(
         min_length=1,
@@ -194,11 +214,23 @@ class WordResponse(BaseModel):
     spans: list[tuple[int, int]]
 
 
+class FragmentResponse(BaseModel):
+    """A piece of a text.
+
+    `weight` is from -1 to 1: positive for a word that moved the code towards the other one, negative for one
+    that moved it away. `matched` marks a word of the query. Both are left out of most fragments.
+    """
+
+    text: str
+    weight: float = 0.0
+    matched: bool = False
+
+
 class HitResponse(BaseModel):
     """A hit.
 
-    `matched` and the scores of words and codes are present unless `mode` is `codes`, the last three fields
-    only with `explain`.
+    `matched` and the scores of words and codes are present unless `mode` is `codes`, `fragments` only with
+    `explain`.
     """
 
     id: str
@@ -212,30 +244,33 @@ class HitResponse(BaseModel):
     matched: list[str] | None = None
     word_score: float | None = None
     code_score: float | None = None
-    fragments: list[tuple[str, float]] | None = None
-    words: list[WordResponse] | None = None
-    query_words: list[WordResponse] | None = None
+    fragments: list[FragmentResponse] | None = None
 
 
-class SearchResponse(BaseModel):
-    """The hits of a search, nearest first."""
+class BatchResult(BaseModel):
+    """The hits of one query; `note` has what a reader should know, such as words that no document has."""
+
+    note: str | None
+    hits: list[HitResponse]
+
+
+class SearchResponse(BatchResult):
+    """The hits of a search, the best first.
+
+    `took_ms` is the time that the search took, without the time to wait for other requests.
+    """
 
     query: str | None
     id: str | None
     bits: int
-    hits: list[HitResponse]
-
-
-class BatchResult(BaseModel):
-    """The hits of one query; null if the model knows no word of it."""
-
-    hits: list[HitResponse] | None
+    took_ms: float
 
 
 class BatchResponse(BaseModel):
     """The hits of many queries, in the order of the request."""
 
     bits: int
+    took_ms: float
     results: list[BatchResult]
 
 
@@ -256,8 +291,8 @@ class ExplainResponse(BaseModel):
     bits: list[BitPairResponse]
     query_words: list[WordResponse]
     hit_words: list[WordResponse]
-    query_fragments: list[tuple[str, float]]
-    hit_fragments: list[tuple[str, float]]
+    query_fragments: list[FragmentResponse]
+    hit_fragments: list[FragmentResponse]
 
 
 class DocumentResponse(BaseModel):
@@ -271,9 +306,10 @@ class DocumentResponse(BaseModel):
 
 
 class DocumentsResponse(BaseModel):
-    """The requested documents, in the order of the request."""
+    """The requested documents, or a page of all; `next` is the value of `after` for the next page."""
 
     documents: list[DocumentResponse]
+    next: str | None = None
 
 
 class AddResponse(BaseModel):
@@ -324,6 +360,25 @@ class JobResponse(BaseModel):
     seconds: float
 
 
+FieldValue: TypeAlias = bool | int | float | str | None
+
+
+class MapValuesResponse(BaseModel):
+    """The values of a field of the documents on the map."""
+
+    values: list[FieldValue]
+
+
+class RegionResponse(BaseModel):
+    """A part of the map, named by typical words; regions of a higher `level` are smaller."""
+
+    level: int
+    x: float
+    y: float
+    words: list[str]
+    documents: int
+
+
 class MapResponse(BaseModel):
     """A two-dimensional projection of the documents, one list entry per point."""
 
@@ -335,6 +390,7 @@ class MapResponse(BaseModel):
     y: list[float]
     titles: list[str]
     labels: list[str | None]
+    regions: list[RegionResponse]
 
 
 class DuplicateResponse(BaseModel):
@@ -388,6 +444,8 @@ class InfoResponse(BaseModel):
     version: str
     documents: int
     searchable: int
+    has_words: bool
+    """Whether there is an index of words."""
     fields: list[str]
     hints: list[str]
 
@@ -430,10 +488,23 @@ class FacetResponse(BaseModel):
     values: list[FacetValue]
 
 
-class FacetsResponse(BaseModel):
-    """The fields of a sample of the documents."""
+class CountResponse(BaseModel):
+    """A number of documents."""
 
     documents: int
+
+
+class ExamplesResponse(BaseModel):
+    """Queries to try."""
+
+    queries: list[str]
+
+
+class FacetsResponse(BaseModel):
+    """The fields of `documents` documents: all, or a sample if there are fewer than the `total`."""
+
+    documents: int
+    total: int
     facets: list[FacetResponse]
 
 
@@ -452,26 +523,21 @@ ERRORS = {
     404: "There is no such collection or document.",
     408: "The body did not arrive in time.",
     413: "The body, or the response, is too large.",
-    415: "The body does not have the expected Content-Type.",
+    415: "The body does not have the expected Content-Type, or is compressed.",
     421: "The server does not answer to this host name.",
-    422: "The model knows no word of the text.",
     429: "Too many requests.",
     503: "The collection is unavailable.",
 }
 WITH_BODY = (400, 404, 408, 413, 415, 503)  # errors of routes that read a body
 
 
-def request_body(schema: type[BaseModel]) -> dict[str, Any]:
-    """Describe a JSON body that the route reads and validates itself."""
-    content = {"schema": schema.model_json_schema(ref_template="#/components/schemas/{model}")}
-    return {"requestBody": {"required": True, "content": {"application/json": content}}}
-
-
-def responses(schema: type[BaseModel] | None, *, errors: tuple[int, ...] = (400, 404, 413, 503)) -> Responses:
-    """Describe the JSON response of a route, if it has one, and its errors."""
-    success: Responses = {} if schema is None else {200: {"model": schema, "description": "Success."}}
-    statuses = sorted({*errors, 401, 403, 421, 429})
-    return success | {status: {"model": ErrorResponse, "description": ERRORS[status]} for status in statuses}
+def errors(*statuses: int) -> Responses:
+    """Describe the errors of a route, besides those of all routes."""
+    known: Responses = {
+        status: {"model": ErrorResponse, "description": ERRORS[status]}
+        for status in sorted({*statuses, 401, 403, 421, 429})
+    }
+    return known | {"default": {"model": ErrorResponse, "description": "Any other error."}}
 
 
 def other_content(media_type: str, **schema: str) -> Responses:

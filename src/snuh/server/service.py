@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import tee
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,13 +19,15 @@ from snuh.collection import Collection
 from snuh.collection.query import hit_to_json
 from snuh.corpus.document import text_length
 from snuh.errors import SnuhError
-from snuh.explain import Explanation, WordContribution, explain, explain_hits, marked
+from snuh.explain import Fragment, HitWords, Span, WordContribution, explain, explain_hits, marked
 from snuh.model import Model
-from snuh.search import Hit, unknown_words
+from snuh.search import Hit, Hits
 from snuh.server.errors import ApiError, check_response_size, json_bytes, unavailable
 from snuh.server.middleware import Metrics
 from snuh.server.schemas import SearchRequest, SimilarRequest
 from snuh.server.settings import Limits
+
+logger = logging.getLogger(__name__)
 
 Json: TypeAlias = dict[str, Any]  # Any: JSON values
 SearchResult: TypeAlias = bytes | Exception  # the JSON body, or the error to raise
@@ -31,7 +35,9 @@ Result = TypeVar("Result")
 
 MAX_BATCH = 32  # searches answered by one scan of the codes
 SNIPPET_CHARACTERS, EXPLANATION_CHARACTERS = 160, 2_000  # of highlighted fragments
-MAX_HIT_WORDS, MAX_EXPLAINED_WORDS, MAX_SPANS = 10, 500, 100  # words of a hit, of an explanation; spans
+MAX_EXPLAINED_WORDS, MAX_SPANS = 500, 100  # words of an explanation; spans of each
+MIN_WEIGHT = 0.12  # of a highlighted word, as a fraction of the strongest
+CHARACTERS_AT_ONCE = 500_000  # of texts to explain
 
 
 class CollectionWorker:
@@ -40,17 +46,17 @@ class CollectionWorker:
     def __init__(self, folder: str, *, queue_size: int) -> None:
         self.collection = Collection(folder)
         self.thread = ThreadPoolExecutor(1)
-        self._queued, self._queue_size = 0, queue_size
+        self.queued, self._queue_size = 0, queue_size
 
     async def run(self, task: Callable[[Collection], Result]) -> Result:
         """Run a task in the thread and return its result; 503 if the queue is full."""
-        if self._queued >= self._queue_size:
+        if self.queued >= self._queue_size:
             raise unavailable("too many requests are waiting for this collection: try again later")
-        self._queued += 1
+        self.queued += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self.thread, task, self.collection)
         finally:
-            self._queued -= 1
+            self.queued -= 1
 
     def close(self) -> None:
         """Finish the running task, cancel the others and close the collection."""
@@ -75,6 +81,10 @@ class SearchBatcher:
         self._queue: deque[tuple[SearchRequest, asyncio.Future[bytes]]] = deque()
         self._lock = threading.Lock()
         self._is_running = False
+
+    def __len__(self) -> int:
+        """Return the number of waiting searches."""
+        return len(self._queue)
 
     async def search(self, query: SearchRequest) -> bytes:
         """Return the JSON result of a search; 503 if the queue is full."""
@@ -140,6 +150,19 @@ class CollectionService:
             raise
         self._searcher, self.reader, self.writer, self.status = self._workers
         self._batcher = SearchBatcher(self._searcher, self._search, queue_size=limits.queue_size)
+        self._warming = [
+            worker.thread.submit(warm_up, worker.collection) for worker in (self._searcher, self.reader)
+        ]
+
+    @property
+    def queue_length(self) -> int:
+        """The number of requests that are waiting, or being answered."""
+        return len(self._batcher) + sum(worker.queued for worker in self._workers)
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether searches take no longer than they will later."""
+        return all(future.done() for future in self._warming)
 
     async def search(self, query: SearchRequest) -> bytes:
         """Return the JSON result of a search for a text."""
@@ -177,6 +200,18 @@ class CollectionService:
             worker.close()
 
 
+def warm_up(collection: Collection) -> None:
+    """Load the codes and compile what searches need, in the thread that will search."""
+    try:
+        features = collection.model.features
+        word = features.words[0] if features is not None else ""
+        for mode in ("codes", "hybrid"):
+            query = SearchRequest.model_validate({"text": word, "k": 1, "mode": mode, "explain": True})
+            search_explained(collection, query, max_bytes=sys.maxsize)
+    except SnuhError as error:  # requests report it
+        logger.info("warming up: %s", error)
+
+
 def search_texts(
     collection: Collection, queries: Sequence[SearchRequest], *, max_bytes: int
 ) -> list[SearchResult]:
@@ -187,65 +222,101 @@ def search_texts(
     results: list[SearchResult] = [b""] * len(queries)
     for indices in by_options.values():
         texts = [queries[index].text or "" for index in indices]
+        started = time.perf_counter()
         try:
             hit_lists = collection.search_many(texts, **queries[indices[0]].search_options)
         except SnuhError as error:
             for index in indices:
                 results[index] = error
             continue
-        bits = collection.model.bits
-        for index, text, hits in zip(indices, texts, hit_lists, strict=True):
-            if hits is None:
-                results[index] = unknown_words(text)
-                continue
+        bits, took_ms = collection.model.bits, milliseconds_since(started)
+        for index, hits in zip(indices, hit_lists, strict=True):
             try:
-                results[index] = search_to_json(bits, queries[index], hits, max_bytes=max_bytes)
+                results[index] = search_to_json(
+                    bits, queries[index], hits, took_ms=took_ms, max_bytes=max_bytes
+                )
             except ApiError as error:
                 results[index] = error
     return results
+
+
+def milliseconds_since(started: float) -> float:
+    """Return the time since a value of `time.perf_counter`, with microseconds."""
+    return round(1e3 * (time.perf_counter() - started), 3)
 
 
 def search_explained(
     collection: Collection, query: SearchRequest | SimilarRequest, *, max_bytes: int
 ) -> bytes:
     """Search for a text or for similar documents, and explain the hits if the request says so."""
+    started = time.perf_counter()
     if query.id is not None:
         hits = collection.similar(query.id, **query.search_options)
-        text = collection.get(query.id).text if query.explain else ""
     else:
-        text = _query_text(query) or ""
-        hits = collection.search(text, **query.search_options)
+        hits = collection.search(_query_text(query) or "", **query.search_options)
+    took_ms = milliseconds_since(started)
     model = collection.model
     explanations: Iterable[Json] = ()
-    if query.explain:
-        # Whole texts, a few of which are in memory at a time.
-        texts, same_texts = tee(collection.get(hit.document.id).text for hit in hits)
-        explanations = map(_explained_hit, same_texts, explain_hits(model, text, texts))
-    return search_to_json(model.bits, query, hits, explanations, max_bytes=max_bytes)
+    if query.explain and hits:
+        shown = hits[query.offset :]
+        text = _query_text(query) if query.id is None else collection.get(query.id).text
+        texts, same_texts = tee(_whole_texts(collection, shown))
+        matched = _matched_terms(model, shown)
+        explained = explain_hits(model, text or "", texts, matched=matched, min_weight=MIN_WEIGHT)
+        explanations = map(_explained_hit, same_texts, explained)
+    return search_to_json(model.bits, query, hits, explanations, took_ms=took_ms, max_bytes=max_bytes)
 
 
-def _explained_hit(text: str, explanation: Explanation) -> Json:
-    return {
-        "fragments": _fragments(text, explanation.hit_words, SNIPPET_CHARACTERS),
-        "words": _contributions_to_json(_strongest(explanation.hit_words, MAX_HIT_WORDS)),
-        "query_words": _contributions_to_json(_strongest(explanation.query_words, MAX_HIT_WORDS)),
-    }
+def _whole_texts(collection: Collection, hits: Sequence[Hit]) -> Iterator[str]:
+    """Yield the texts of hits, a few of which are in memory at a time."""
+    ids: list[str] = []
+    characters = 0
+    for index, hit in enumerate(hits, start=1):
+        ids.append(hit.document.id)
+        characters += text_length(hit.document)
+        if characters >= CHARACTERS_AT_ONCE or index == len(hits):
+            documents = collection.get_many(ids)
+            yield from (documents[doc_id].text if doc_id in documents else "" for doc_id in ids)
+            ids, characters = [], 0
+
+
+def _matched_terms(model: Model, hits: Sequence[Hit]) -> list[set[str]]:
+    """Return the terms of the query's words that each hit has."""
+    words = {word for hit in hits for word in hit.matched or ()}
+    if not words or model.features is None:
+        return [set() for _ in hits]
+    analyzer = model.features.analyzer.without_stop_words()
+    terms = {word: analyzer.terms(word) for word in words}
+    return [{term for word in hit.matched or () for term in terms[word]} for hit in hits]
+
+
+def _explained_hit(text: str, words: HitWords) -> Json:
+    return {"fragments": _fragments(text, words.words, SNIPPET_CHARACTERS, matched=words.matched)}
 
 
 def search_to_json(
     bits: int,
     query: SearchRequest | SimilarRequest,
-    hits: Sequence[Hit],
+    hits: Hits,
     explanations: Iterable[Json] = (),
     *,
+    took_ms: float,
     max_bytes: int,
 ) -> bytes:
     """Return the JSON body of a search response."""
-    rows = hits_to_json(hits, max_bytes=max_bytes)
+    rows = hits_to_json(hits[query.offset :], max_bytes=max_bytes)
     for row, explanation in zip(rows, explanations, strict=False):
         row.update(explanation)
-    text = None if query.id is not None else _query_text(query)
-    return json_bytes({"query": text, "id": query.id, "bits": bits, "hits": rows})
+    return json_bytes(
+        {
+            "query": None if query.id is not None else _query_text(query),
+            "id": query.id,
+            "bits": bits,
+            "took_ms": took_ms,
+            "note": hits.note,
+            "hits": rows,
+        }
+    )
 
 
 def _query_text(query: SearchRequest | SimilarRequest) -> str | None:
@@ -275,17 +346,38 @@ def explanation_to_json(model: Model, query: str, hit: str) -> Json:
         ],
         "query_words": _contributions_to_json(_strongest(explanation.query_words, MAX_EXPLAINED_WORDS)),
         "hit_words": _contributions_to_json(_strongest(explanation.hit_words, MAX_EXPLAINED_WORDS)),
-        "query_fragments": _fragments(query, explanation.query_words, EXPLANATION_CHARACTERS),
-        "hit_fragments": _fragments(hit, explanation.hit_words, EXPLANATION_CHARACTERS),
+        "query_fragments": _fragments(query, _net(explanation.query_words), EXPLANATION_CHARACTERS),
+        "hit_fragments": _fragments(hit, _net(explanation.hit_words), EXPLANATION_CHARACTERS),
     }
 
 
 def _fragments(
-    text: str, contributions: Sequence[WordContribution], characters: int
-) -> list[tuple[str, float]]:
-    """Return pieces of a text; the weight of a word is how much it moved its code towards the other."""
-    net = [replace(word, agreeing=word.agreeing - word.differing) for word in contributions]
-    return [(piece.text, round(piece.weight, 4)) for piece in marked(text, net, width=characters)]
+    text: str,
+    contributions: Sequence[WordContribution],
+    characters: int,
+    *,
+    matched: Mapping[str, Sequence[Span]] | None = None,
+) -> list[Json]:
+    """Return pieces of a text; the weight of a word is its net contribution."""
+    pieces = marked(text, contributions, width=characters, matched=matched, min_weight=MIN_WEIGHT)
+    return [_fragment_to_json(piece) for piece in pieces]
+
+
+def _net(contributions: Sequence[WordContribution]) -> list[WordContribution]:
+    """Subtract what words contribute to differing bits, to get how much they moved the code to the other."""
+    return [
+        WordContribution(word.word, word.agreeing - word.differing, 0.0, word.spans) for word in contributions
+    ]
+
+
+def _fragment_to_json(piece: Fragment) -> Json:
+    """Return a fragment without what is 0 or false, which most of them are."""
+    value: Json = {"text": piece.text}
+    if piece.weight:
+        value["weight"] = round(piece.weight, 2)
+    if piece.is_matched:
+        value["matched"] = True
+    return value
 
 
 def _strongest(contributions: Sequence[WordContribution], limit: int) -> Sequence[WordContribution]:

@@ -104,6 +104,8 @@ class Settings:
     port: int = 8765
     workers: int = 1
     is_read_only: bool = False
+    log_level: str = "warning"
+    has_access_log: bool = False
     origins: tuple[str, ...] = ()  # other sites whose pages may use the API
     proxies: tuple[str, ...] = ()  # addresses or networks of trusted reverse proxies
     tokens: Tokens = field(default_factory=Tokens)

@@ -74,7 +74,7 @@ def _import_spark() -> type[SparkSession]:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
-        raise MissingExtraError(f'Spark needs {name}: pip install "snuh[spark]"') from None
+        raise MissingExtraError(f'Spark needs {name}: pip install "snuhash[spark]"') from None
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     return SparkSession
 

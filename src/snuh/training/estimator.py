@@ -39,7 +39,7 @@ class TrainingResult:
     score: Score
     stopped: Stopped
     decoder: npt.NDArray[np.float32] | None = None
-    best_epoch: int = 0  # counted from 1
+    best_epoch: int = 0  # counted from 1; 0: the start, or a method without epochs
     history: list[EpochReport] = field(default_factory=list)
 
 
@@ -251,7 +251,8 @@ def _warn_if_dead(result: TrainingResult) -> None:
     if not result.score.alive:
         problem = "the codes are dead: they hardly distinguish documents"
     elif result.history and not result.history[-1].alive:
-        problem = f"the codes died during training, using those of epoch {result.best_epoch}"
+        used = f"those of epoch {result.best_epoch}" if result.best_epoch else "the initial ones"
+        problem = f"the codes died during training, using {used}"
     else:
         return
     warnings.warn(f"{problem}; {advice}", DeadCodesWarning, stacklevel=3)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from snuh.encoder import Encoder
@@ -71,6 +72,7 @@ class TrainingPlan:
     learning_rate: float  # initial
     decay: bool  # whether it falls linearly to 0 over the epochs
     clip: float  # maximum norm of the gradient
+    score_start: bool = False  # whether the codes before the first epoch are a candidate, as epoch 0
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class _Best:
     """The best epoch so far."""
 
     score: Score
-    epoch: int
+    epoch: int  # counted from 1; 0: before training
     encoder: Encoder
     decoder: npt.NDArray[np.float32] | None
 
@@ -102,6 +104,8 @@ class _Trainer(Generic[Batch]):
         self.optimizer = torch.optim.Adam(self.objective.parameters, lr=self.plan.learning_rate, fused=True)
 
     def run(self) -> Stopped:
+        if self.plan.score_start:
+            self._score_start()
         for epoch in range(self.plan.epochs):
             start = time.perf_counter()
             if self.group is not None:
@@ -113,6 +117,13 @@ class _Trainer(Generic[Batch]):
             if 2 * (epoch + 1) >= self.plan.epochs and self._is_stale():
                 return "patience"
         return "epochs"
+
+    def _score_start(self) -> None:
+        if self.group is not None:
+            self.group.broadcast_parameters(self.objective.parameters)
+        encoder = self.objective.encoder()
+        # The decoder has learnt nothing yet.
+        self.best = _Best(self.score(encoder), 0, encoder, None)
 
     def _guarded_epoch(self, epoch: int) -> dict[str, float]:
         """Run an epoch; if the loss is not finite, restore the weights and halve the learning rate."""
@@ -170,18 +181,23 @@ class _Trainer(Generic[Batch]):
         seconds = time.perf_counter() - start
         encoder = self.objective.encoder()
         score = self.score(encoder)
-        if self.best is None or _rank(score) > _rank(self.best.score):
-            self.best = _Best(score, epoch, encoder, self.objective.decoder())
+        if self.best is None or self._is_better(score, self.best):
+            self.best = _Best(score, epoch + 1, encoder, self.objective.decoder())
         report = EpochReport(epoch + 1, parts, score.value, self.best.score.value, score.alive, seconds)
         self.history.append(report)
         if self.on_progress is not None:
             self.on_progress(Progress("training", (epoch + 1) / self.plan.epochs, report))
 
+    @staticmethod
+    def _is_better(score: Score, best: _Best) -> bool:
+        # A score equal to that of the start is better: there is a decoder too.
+        return _rank(score) > _rank(best.score) or (best.epoch == 0 and _rank(score) == _rank(best.score))
+
     def _is_stale(self) -> bool:
         """Whether patience has run out; epochs with dead codes do not count."""
         if self.best is None or not self.best.score.alive:
             return False
-        epochs_since = sum(report.alive for report in self.history[self.best.epoch + 1 :])
+        epochs_since = sum(report.alive for report in self.history[self.best.epoch :])
         return epochs_since >= self.plan.patience
 
 
@@ -214,24 +230,25 @@ def train(
 ) -> TrainingResult:
     """Minimise the objective and return the encoder with the best held-out score.
 
+    With `score_start` in the plan, that may be the encoder that training started from.
     After the first epoch, Ctrl-C or divergence ends training and the best encoder so far is returned.
     """
     trainer = _Trainer(objective, plan, score, rng, on_progress, group)
     try:
         stopped = trainer.run()
     except KeyboardInterrupt:
-        if trainer.best is None:
+        if not trainer.history:
             raise
         stopped = "interrupted"
     except DivergedError as error:
-        if trainer.best is None:
+        if not trainer.history:
             raise
         logger.warning("%s; keeping the best encoder so far", error)
         stopped = "diverged"
     if trainer.best is None:
         raise InputError(f"epochs must be at least 1, got {plan.epochs}")
     best = trainer.best
-    return TrainingResult(best.encoder, best.score, stopped, best.decoder, best.epoch + 1, trainer.history)
+    return TrainingResult(best.encoder, best.score, stopped, best.decoder, best.epoch, trainer.history)
 
 
 MIN_EPOCHS, MAX_EPOCHS = 12, 200  # if `epochs` is None
@@ -276,6 +293,15 @@ class GradientHasher(HashingEstimator):
     }
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"decay": (True, False)}
 
+    def rate_factor(self, X: sparse.csr_matrix) -> float:
+        """Return the factor of the learning rate for these training rows."""
+        return 1.0
+
+    @property
+    def has_trained_start(self) -> bool:
+        """Whether the initial weights already give useful codes, so that training must improve on them."""
+        return False
+
     @abstractmethod
     def objective(self, start: Start) -> Objective[Any]:
         """Return the objective to minimise."""
@@ -290,9 +316,10 @@ class GradientHasher(HashingEstimator):
         plan = TrainingPlan(
             epochs=int(self.resolve("epochs", docs)),
             patience=int(self.patience),
-            learning_rate=float(self.resolve("learning_rate", docs)),
+            learning_rate=float(self.resolve("learning_rate", docs)) * self.rate_factor(data.X),
             decay=self.decay,
             clip=float(self.clip),
+            score_start=self.has_trained_start,
         )
         objective = self.objective(Start(data, rng, generator, on_progress))
         return train(objective, plan, score=data.score, rng=rng, on_progress=on_progress, group=group)

@@ -107,6 +107,11 @@ class TreeHasher(GradientHasher):
         return max(WARMUP_EPOCHS, min(WARMUP_STEPS / steps, WARMUP_FRACTION * self.resolve("epochs", docs)))
 
     @property
+    def has_trained_start(self) -> bool:
+        """Whether the means start from ITQ."""
+        return self.start == "itq"
+
+    @property
     def uses_edges(self) -> bool:
         """Whether the objective has a term along edges."""
         return self.correlation != "none" or self.neighbor_words > 0

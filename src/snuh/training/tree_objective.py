@@ -20,6 +20,10 @@ term of that edge is weighted by d_i / 2, since every edge can be drawn from bot
 
     sum_edges w_ij f_ij = sum_i d_i / 2  E_{j ~ neighbours of i} w_ij f_ij
 
+In a corpus of short documents the words weigh too little to outweigh the divergences, and the codes die. So
+the terms of the words are multiplied by max(1, MIN_WORDS / mean number of words), as if a document repeated
+its words until it had MIN_WORDS of them.
+
 Three additions are not in the paper and off at 0: `neighbor_words` weights a term in which, on a sampled
 edge, the code of j also explains the words of i with the same decoder; `word_dropout` hides that fraction of
 a document's words from the encoder (never from the decoder's target) in each step; `refresh` rebuilds the
@@ -63,6 +67,7 @@ MeansStart = Literal["random", "itq"]
 
 # Standard deviation of the initial logits of the means: with tau = 0.1, bits are fairly sure but can change.
 ITQ_SPREAD, ITQ_ITERATIONS = 0.2, 50
+MIN_WORDS = 50  # distinct words of a document for which beta is meant; Reuters has 54 on average, titles 5
 MAX_CORRELATION = 1.0 - 1e-6  # of the correlated encoder: at 1 the divergence is infinite
 
 
@@ -149,6 +154,7 @@ class TreeObjective:
         self.beta = method.resolve("beta", docs)
         self.warmup = method.resolve("warmup", docs)
         self.word_dropout = method.resolve("word_dropout", docs)
+        self.word_weight = word_weight(X)
         self.refresh_epoch = (
             max(1, round(method.refresh * method.resolve("epochs", docs))) if method.refresh else None
         )
@@ -216,7 +222,7 @@ class TreeObjective:
         own = (docs + 1) // 2 if self.method.neighbor_words and has_neighbors else docs
         noise = torch.randn(mu_i.shape, generator=self.generator)
         z = torch.cat([mu_i[:own], mu_j[own:]]) + torch.cat([sigma_i[:own], sigma_j[own:]]) * noise
-        words = self.words.log_likelihood(z, word_sets(rows, documents=docs))
+        words = self.word_weight * self.words.log_likelihood(z, word_sets(rows, documents=docs))
         parts = {"words": -words[:own].mean()}
         if own < docs:
             parts["neighbor words"] = -self.method.neighbor_words * words[own:].mean()
@@ -260,6 +266,17 @@ class TreeObjective:
     def decoder(self) -> npt.NDArray[np.float32]:
         """Return a copy of the word embedding E (terms, bits)."""
         return self.words.array()
+
+
+def mean_words(X: sparse.csr_matrix) -> float:
+    """Return the mean number of distinct words of the documents that have any."""
+    words, documents = int((X.data > 0).sum()), int((np.diff(X.indptr) > 0).sum())
+    return words / max(1, documents)
+
+
+def word_weight(X: sparse.csr_matrix) -> float:
+    """Return max(1, MIN_WORDS / mean number of words)."""
+    return max(1.0, MIN_WORDS / max(1.0, mean_words(X)))
 
 
 def hide_words(rows: SparseRows, fraction: float, generator: torch.Generator) -> SparseRows:

@@ -16,12 +16,14 @@ from snuh.collection.backend import (
     Match,
     NewDocument,
     Put,
-    RankedMatch,
+    Ranking,
     WordQuery,
     evenly_spaced,
+    refuse_words,
 )
 from snuh.collection.local.code_table import CODES_FILE, CodeTable
 from snuh.collection.local.folder import (
+    HAS_WORDS,
     check_collection,
     creating_folder,
     drop_other_models,
@@ -50,14 +52,14 @@ logger = logging.getLogger(__name__)
 
 def open_backend(location: str, *, timeout: float) -> Backend:
     """Open the folder of a collection."""
-    check_collection(Path(location))
-    return LocalBackend(location, timeout=timeout)
+    manifest = check_collection(Path(location))
+    return LocalBackend(location, timeout=timeout, has_words=manifest.get(HAS_WORDS) is not False)
 
 
 @contextmanager
-def creating(location: str, model: Model) -> Iterator[Put]:
+def creating(location: str, model: Model, *, words: bool = True) -> Iterator[Put]:
     """Create a collection in a folder that is absent or empty."""
-    with creating_folder(Path(location), model) as folder, closing(Store(folder)) as store:
+    with creating_folder(Path(location), model, words=words) as folder, closing(Store(folder)) as store:
 
         def put(new: Sequence[NewDocument]) -> Added:
             with store.writing() as write:
@@ -87,10 +89,11 @@ class LocalBackend(Store):
     Attributes:
         name: the folder as given.
         folder: its absolute path, so that a change of the working directory does not matter.
+        has_words: whether there is an index of words.
     """
 
-    def __init__(self, location: str, *, timeout: float) -> None:
-        self.name = location
+    def __init__(self, location: str, *, timeout: float, has_words: bool) -> None:
+        self.name, self.has_words = location, has_words
         self.folder = Path(location).absolute()
         super().__init__(self.folder, timeout=timeout)
         self._table: CodeTable | None = None
@@ -112,11 +115,13 @@ class LocalBackend(Store):
             self._save_table(state)
             self._save_words(state)
 
-    def warm_cache(self) -> None:
-        """Load the latest codes, so that the code file is current for the next process."""
+    def warm_cache(self, analyzer: Analyzer) -> None:
+        """Load the latest codes and words, so that their files are current for the next process."""
         try:
             with self.reading():
                 self._codes()
+                if self.has_words:
+                    self._words(analyzer)
         except SnuhError as error:  # the write itself succeeded, and the next reader tries again
             logger.warning("the codes could not be loaded: %s", error)
 
@@ -187,13 +192,24 @@ class LocalBackend(Store):
             logger.warning('there is no index, so all codes are scanned: build one with "snuh index"')
         return table.scan(queries, k=k, radius=radius, masks=masks, index=index)
 
-    def rank(
-        self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None
-    ) -> list[RankedMatch]:
+    def rank(self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None) -> Ranking:
         """Score every document by its words, and by its code if the query has margins."""
         with self.reading() as state:
-            seqs = None if where is None else self.seqs_where(where)
-            return self._words(analyzer).rank(query, self._codes(), k=k, among=seqs, bits=state.bits)
+            codes = self._codes()
+            seqs = None if where is None else codes.matching(where, self)
+            return self._words(analyzer).rank(query, codes, k=k, among=seqs, bits=state.bits)
+
+    def word_scores(self, text: str, seqs: Sequence[int], *, analyzer: Analyzer) -> NDArray[np.float32]:
+        """Return the BM25 scores of documents for the most telling words of a text."""
+        with self.reading():
+            return self._words(analyzer).scores(text, seqs)
+
+    def check_words(self, analyzer: Analyzer) -> list[str]:
+        """Compare the index of words with the documents."""
+        with self.reading():
+            if self._words(analyzer).is_correct(self):
+                return []
+        return [f"the index of words disagrees with the documents: delete {WORDS_FILE}, it is made again"]
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes of these documents, ordered by seq."""
@@ -240,6 +256,8 @@ class LocalBackend(Store):
 
     def _words(self, analyzer: Analyzer) -> WordTable:
         """Return the index of words at the state of this thread's transaction."""
+        if not self.has_words:
+            raise refuse_words()
         state: LocalState = self._local.state
         key = self._connection.file_id, state.model
         if self._word_table is None or self._word_table_key != key:

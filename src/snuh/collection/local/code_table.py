@@ -181,7 +181,7 @@ class CodeTable:
             changed = changed[changed <= before.last_seq]
             self._drop(changed)
             self._insert([new, store.code_rows_of(changed)] if len(changed) else [new])
-            self._update_masks(store, changed, new.seqs)
+            self._update_masks(store, changed, np.arange(before.last_seq + 1, last_seq + 1))
         else:
             self._set_base(store.code_rows())
             self._file_stamp = None  # the code file and its index belong to other codes
@@ -192,13 +192,13 @@ class CodeTable:
     def _drop(self, seqs: NDArray[np.int64]) -> None:
         if not len(seqs):
             return
-        rows = _rows_of(self.base.seqs, seqs)
+        rows = rows_of(self.base.seqs, seqs)
         if len(rows):
             live = np.ones(len(self.base.seqs), dtype=bool) if self.live is None else self.live.copy()
             live[rows] = False
             self.live = live
         unchanged = np.ones(len(self.tail.seqs), dtype=bool)
-        unchanged[_rows_of(self.tail.seqs, seqs)] = False
+        unchanged[rows_of(self.tail.seqs, seqs)] = False
         self.tail = CodeRows(self.tail.seqs[unchanged], self.tail.codes[unchanged])
 
     def _update_masks(self, store: Store, changed: NDArray[np.int64], new: NDArray[np.int64]) -> None:
@@ -206,7 +206,7 @@ class CodeTable:
         written = np.concatenate([changed, new])
         if len(written) > MAX_MASK_UPDATES:
             self._masks.clear()
-        rows = _rows_of(self.base.seqs, changed) if self._masks else changed
+        rows = rows_of(self.base.seqs, changed) if self._masks else changed
         for mask in self._masks.values():
             if len(rows):
                 mask.base = mask.base.copy()
@@ -295,8 +295,8 @@ class CodeTable:
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes of these documents, ordered by seq; documents without a code are left out."""
-        wanted = np.unique(np.asarray(seqs, dtype=np.int64))
-        in_base, in_tail = _rows_of(self.base.seqs, wanted), _rows_of(self.tail.seqs, wanted)
+        wanted = np.array(sorted(set(seqs)), dtype=np.int64)  # np.unique imports numpy.ma, a tenth of NumPy
+        in_base, in_tail = rows_of(self.base.seqs, wanted), rows_of(self.tail.seqs, wanted)
         if self.live is not None:
             in_base = in_base[self.live[in_base]]
         base = CodeRows(self.base.seqs[in_base], self.base.codes[in_base])
@@ -305,25 +305,35 @@ class CodeTable:
         return _merge([base, CodeRows(self.tail.seqs[in_tail], self.tail.codes[in_tail])])
 
     def masks(self, where: Filter, store: Store) -> Masks:
-        """Return masks of the rows that match a filter; the last few filters are cached."""
+        """Return masks of the rows that match a filter."""
+        cached = self._cached_mask(where, store)
+        return Masks(cached.base, mask_of(self.tail.seqs, cached.tail_seqs))
+
+    def matching(self, where: Filter, store: Store) -> NDArray[np.int64]:
+        """Return the seqs of the documents that match a filter, with or without a code, ascending."""
+        cached = self._cached_mask(where, store)
+        return np.sort(np.concatenate([self.base.seqs[cached.base], cached.tail_seqs]))
+
+    def _cached_mask(self, where: Filter, store: Store) -> _CachedMask:
+        """Evaluate a filter; the last few are cached."""
         key = str(where)
         if key not in self._masks:
             if len(self._masks) >= MAX_CACHED_MASKS:
                 self._masks.pop(next(iter(self._masks)))
             seqs = store.seqs_where(where)
-            base = _mask(self.base.seqs, seqs)
+            base = mask_of(self.base.seqs, seqs)
             base = base if self.live is None else base & self.live
-            tail_seqs = np.intersect1d(seqs, self.tail.seqs, assume_unique=True)
+            tail_seqs = np.setdiff1d(seqs, self.base.seqs[base], assume_unique=True)
             self._masks[key] = _CachedMask(where, base, tail_seqs)
-        cached = self._masks[key]
-        return Masks(cached.base, _mask(self.tail.seqs, cached.tail_seqs))
+        return self._masks[key]
 
     def _merged_mask(self, mask: _CachedMask, rows: CodeRows) -> _CachedMask:
         """Return the mask of all rows, when they become the base."""
         merged = np.zeros(len(rows.seqs), dtype=bool)
-        merged[_rows_of(rows.seqs, self.base.seqs[mask.base])] = True
-        merged[_rows_of(rows.seqs, mask.tail_seqs)] = True
-        return _CachedMask(mask.where, merged, mask.tail_seqs[:0])
+        merged[rows_of(rows.seqs, self.base.seqs[mask.base])] = True
+        merged[rows_of(rows.seqs, mask.tail_seqs)] = True
+        without_code = np.setdiff1d(mask.tail_seqs, rows.seqs, assume_unique=True)
+        return _CachedMask(mask.where, merged, without_code)
 
     def scan(
         self,
@@ -385,13 +395,14 @@ def _merge(parts: Sequence[CodeRows]) -> CodeRows:
     return CodeRows(seqs[order], np.concatenate([part.codes for part in parts])[order])
 
 
-def _mask(seqs: NDArray[np.int64], allowed: NDArray[np.int64]) -> NDArray[np.bool_]:
+def mask_of(seqs: NDArray[np.int64], allowed: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of ascending seqs are allowed."""
     mask = np.zeros(len(seqs), dtype=bool)
-    mask[_rows_of(seqs, allowed)] = True
+    mask[rows_of(seqs, allowed)] = True
     return mask
 
 
-def _rows_of(seqs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+def rows_of(seqs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the indices of the wanted values in ascending seqs; missing values are left out."""
     if not len(seqs):
         return np.zeros(0, dtype=np.int64)

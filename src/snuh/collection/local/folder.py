@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from snuh.collection.local.store import STORE_FILE, Store
 from snuh.collection.model_files import FINGERPRINT_LENGTH, check_takes_texts, fingerprint_of
@@ -30,10 +31,14 @@ from snuh.model import Model, load
 MODELS_FOLDER = "models"
 MARKER_FILE = ".creating"  # while a collection is created in an existing folder
 FORMAT_VERSION = 1
+HAS_WORDS = "words"  # in the manifest: whether there is an index of words; absent for yes
 
 
-def check_collection(folder: Path) -> None:
-    """Raise InputError if `folder` is not a collection, CollectionError if its version is unsupported."""
+def check_collection(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a collection.
+
+    Raises InputError if `folder` is not a collection, CollectionError if its version is unsupported.
+    """
     if not _exists(folder):
         raise InputError(
             f'there is no collection {folder}: create one with "snuh create {folder} --from SOURCE"'
@@ -43,9 +48,11 @@ def check_collection(folder: Path) -> None:
             f'{folder} is not a collection: expected a folder made by "snuh create", '
             f"but it has no {COLLECTION_FILE}"
         )
-    version = read_json(folder / COLLECTION_FILE).get("format_version")
+    manifest: dict[str, Any] = read_json(folder / COLLECTION_FILE)
+    version = manifest.get("format_version")
     if version != FORMAT_VERSION:
         raise CollectionError(f"{folder} has format {version}, this snuh reads {FORMAT_VERSION}: update snuh")
+    return manifest
 
 
 def ensure_folder_absent(folder: Path) -> None:
@@ -77,7 +84,7 @@ def _exists(folder: Path) -> bool:
 
 
 @contextmanager
-def creating_folder(folder: Path, model: Model) -> Iterator[Path]:
+def creating_folder(folder: Path, model: Model, *, words: bool) -> Iterator[Path]:
     """Create an empty collection and yield its folder to be filled; the manifest is written last.
 
     A folder that does not exist yet is created under a temporary name, then renamed.
@@ -92,7 +99,7 @@ def creating_folder(folder: Path, model: Model) -> Iterator[Path]:
             with locked(marker):
                 try:
                     _remove_files(target)  # of an interrupted creation
-                    with _creating_files(target, model):
+                    with _creating_files(target, model, words=words):
                         yield target
                 except BaseException:
                     _remove_files(target)
@@ -106,7 +113,7 @@ def creating_folder(folder: Path, model: Model) -> Iterator[Path]:
         temporary.mkdir()
         with locked(temporary):
             try:
-                with _creating_files(temporary, model):
+                with _creating_files(temporary, model, words=words):
                     yield temporary
                 os.rename(temporary, target)
                 _flush_folder(target.parent)
@@ -115,12 +122,13 @@ def creating_folder(folder: Path, model: Model) -> Iterator[Path]:
 
 
 @contextmanager
-def _creating_files(folder: Path, model: Model) -> Iterator[None]:
+def _creating_files(folder: Path, model: Model, *, words: bool) -> Iterator[None]:
     fingerprint = save_model(folder, model)
     Store.create(folder, model=fingerprint, bits=model.bits)
     yield
     with atomic_write(folder / COLLECTION_FILE) as manifest:
-        write_json(manifest, {"format": COLLECTION_FORMAT, "format_version": FORMAT_VERSION}, indent=2)
+        contents = {"format": COLLECTION_FORMAT, "format_version": FORMAT_VERSION, HAS_WORDS: words}
+        write_json(manifest, contents, indent=2)
     _flush_folder(folder)
 
 

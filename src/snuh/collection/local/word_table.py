@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import mmap
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +22,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import RankedMatch, WordQuery
-from snuh.collection.local.code_table import CodeTable, Stamp
+from snuh.collection.backend import RankedMatch, Ranking, WordQuery
+from snuh.collection.local.code_table import CodeTable, Stamp, mask_of, rows_of
 from snuh.collection.local.store import LocalState, Store
 from snuh.errors import InputError
 from snuh.features.analyzer import Analyzer, segment
-from snuh.index.bm25 import Part, Postings, bm25_scores, build_postings, key_of, merge_postings
+from snuh.features.counting import TermColumns
+from snuh.index.bm25 import (
+    Part,
+    Postings,
+    bm25_scores,
+    build_postings,
+    key_of,
+    merge_postings,
+    telling_terms,
+)
 from snuh.index.fusion import Standard, code_scores, standardize, top_rows
 from snuh.io import atomic_write
 
@@ -38,6 +48,7 @@ STOP = "\0"  # before the term of a stop word
 # The file is rewritten after this many changes, or this fraction of its rows, whichever is more.
 MIN_CHANGES, CHANGED_FRACTION = 5_000, 0.05
 MAX_WRITES_BEHIND = 50_000
+MAX_TELLING = 30  # words of a document that are compared with those of others
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -83,8 +94,6 @@ class TermReader:
     """Turns texts into postings of all their words; stop words do not count for the length of a document."""
 
     def __init__(self, analyzer: Analyzer) -> None:
-        from snuh.features.tokenizer_numba import TermColumns
-
         self._keys: list[int] = []
         self._numbers: dict[str, int] = {}
         self._counts: list[bool] = []  # whether the term counts for the length
@@ -162,6 +171,20 @@ class WordTable:
             self._file_stamp = None
         self.stamp = Stamp(state.write, state.token, state.next_seq - 1)
 
+    def is_correct(self, store: Store) -> bool:
+        """Read all documents again, and tell whether their words are those of the table."""
+        fresh = _merge([empty_rows(), *self._read_after(store, 0)])
+        rows = self._all_rows()
+        pairs = [(rows.seqs, fresh.seqs)]
+        pairs += [
+            (getattr(rows.postings, name), getattr(fresh.postings, name)) for name in Postings.__slots__
+        ]
+        return all(np.array_equal(one, other) for one, other in pairs)
+
+    def _all_rows(self) -> PostingRows:
+        live = np.ones(len(self.base.seqs), dtype=bool) if self.live is None else self.live
+        return _merge([self.base, self.tail], keep=[live, np.ones(len(self.tail.seqs), dtype=bool)])
+
     def _read_after(self, store: Store, last: int) -> Iterator[PostingRows]:
         while batch := store.documents(after=last, limit=BATCH_DOCUMENTS):
             yield self._read((seq, document.text) for seq, document in batch)
@@ -176,10 +199,10 @@ class WordTable:
     def _drop(self, seqs: NDArray[np.int64]) -> None:
         if not len(seqs):
             return
-        in_base = np.isin(self.base.seqs, seqs, assume_unique=True)
+        in_base = mask_of(self.base.seqs, seqs)
         if in_base.any():
             self.live = ~in_base if self.live is None else self.live & ~in_base
-        self.tail = _merge([self.tail], keep=[~np.isin(self.tail.seqs, seqs, assume_unique=True)])
+        self.tail = _merge([self.tail], keep=[~mask_of(self.tail.seqs, seqs)])
 
     def _insert(self, parts: list[PostingRows]) -> None:
         if parts:
@@ -187,7 +210,7 @@ class WordTable:
 
     def rank(
         self, query: WordQuery, codes: CodeTable, *, k: int, among: NDArray[np.int64] | None, bits: int
-    ) -> list[RankedMatch]:
+    ) -> Ranking:
         """Return the k best documents, ordered by (score, distance, seq).
 
         Args:
@@ -198,15 +221,16 @@ class WordTable:
             bits: length of the codes.
         """
         terms = IndexTerms(self.analyzer)
-        keys = [key_of(term) for term in terms.terms(query.text)]
         required = [key_of(term) for text in query.required for term in terms.all_terms(text)]
         excluded = [key_of(term) for text in query.excluded for term in terms.all_terms(text)]
         parts = self.parts
-        word_scores = bm25_scores([part for _, part in parts], keys)
+        word_scores = bm25_scores(
+            [part for _, part in parts], self._weights(terms.terms(query.text), query.related)
+        )
         word_scale = standardize(
             [(scores, part.live) for scores, (_, part) in zip(word_scores, parts, strict=True)]
         )
-        aligned = [self._codes_of(codes, seqs, number) for number, (seqs, _) in enumerate(parts)]
+        aligned = [self._codes_of(codes, number) for number in range(len(parts))]
         by_code = [np.zeros(len(seqs), dtype=np.float32) for seqs, _ in parts]
         code_scale = Standard(0.0, 0.0)
         if query.margins is not None:
@@ -215,48 +239,80 @@ class WordTable:
             for scores, rows in zip(by_code, aligned, strict=True):
                 if rows.has_code is not None:
                     scores[~rows.has_code] = code_scale.mean  # neither near nor far
-        matches = []
+        matches: list[RankedMatch] = []
+        found: set[str] = set()
+        wanted = {term: key_of(term) for term in dict.fromkeys(terms.all_terms(query.text))}
         for number, (seqs, part) in enumerate(parts):
             allowed = _allowed(part, seqs, among, required, excluded)
-            if query.margins is None or not code_scale.inverse:
-                # By words alone, a document must have one of them.
-                has_word = word_scores[number] > 0
-                allowed = has_word if allowed is None else allowed & has_word
+            has_code = np.zeros(len(seqs), dtype=bool) if query.margins is None else aligned[number].has_code
+            if has_code is not None:  # a hit has a word of the query, or a code to compare
+                has_any = has_code | (word_scores[number] > 0)
+                allowed = has_any if allowed is None else allowed & has_any
             best, sums = top_rows(
                 word_scores[number], by_code[number], (word_scale, code_scale), k=k, allowed=allowed
             )
-            present = {
-                term.removeprefix(STOP): set(
-                    best[np.isin(best, part.postings.rows_of(key_of(term)))].tolist()
-                )
-                for term in dict.fromkeys(terms.all_terms(query.text))
-            }
-            for row, total in zip(best.tolist(), sums.tolist(), strict=True):
-                word = (float(word_scores[number][row]) - word_scale.mean) * word_scale.inverse
-                code = (float(by_code[number][row]) - code_scale.mean) * code_scale.inverse
-                distance = _distance(aligned[number], row, query.margins, bits)
-                by_words = query.margins is None
-                has = frozenset(term for term, rows in present.items() if row in rows)
-                matches.append(
-                    RankedMatch(int(seqs[row]), total, distance, word, None if by_words else code, has)
-                )
-        return sorted(matches, key=lambda match: (-match.score, match.distance, match.seq))[:k]
+            terms_of: list[set[str]] = [set() for _ in best]
+            for term, key in wanted.items():
+                having = part.postings.rows_of(key)
+                for index in np.flatnonzero(np.isin(best, having, assume_unique=True)).tolist():
+                    terms_of[index].add(term.removeprefix(STOP))
+                if len(having) and (part.live is None or part.live[having].any()):
+                    found.add(term.removeprefix(STOP))
+            by_words = _standardized(word_scores[number][best], word_scale)
+            by_codes = _standardized(by_code[number][best], code_scale)
+            distances = _distances(aligned[number], best, query.code, bits)
+            columns = (seqs[best], sums, distances, by_words, by_codes, np.arange(len(best)))
+            for seq, total, distance, word, code, index in zip(*(c.tolist() for c in columns), strict=True):
+                has = frozenset(terms_of[index])
+                own = None if query.margins is None else code
+                matches.append(RankedMatch(seq, total, distance, word, own, has))
+        matches.sort(key=lambda match: (-match.score, match.distance, match.seq))
+        return Ranking(matches[:k], frozenset(found))
 
-    def _codes_of(self, codes: CodeTable, seqs: NDArray[np.int64], part: int) -> _Codes:
-        """Return the codes of rows; they are the code file itself if it has the same rows."""
+    def _weights(self, terms: Sequence[str], related: Mapping[str, float]) -> dict[int, float]:
+        """Return the weights of a query's terms and of the most telling related ones, 1/2 of the sum each."""
+        counts = Counter(map(key_of, terms))
+        if not related or not counts:
+            return dict(counts)
+        telling = telling_terms(
+            [part for _, part in self.parts],
+            {key_of(term): weight for term, weight in related.items()},
+            limit=MAX_TELLING,
+        )
+        weights: Counter[int] = Counter()
+        for part in (counts, telling):
+            total = sum(part.values()) or 1.0
+            for key, weight in part.items():
+                weights[key] += 0.5 * weight / total  # type: ignore[assignment]
+        return dict(weights)
+
+    def scores(self, text: str, seqs: Sequence[int]) -> NDArray[np.float32]:
+        """Return the BM25 scores of documents for the most telling words of a text."""
+        parts = self.parts
+        counts = Counter(map(key_of, IndexTerms(self.analyzer).terms(text)))
+        telling = telling_terms([part for _, part in parts], counts, limit=MAX_TELLING)
+        keys = {key: float(counts[key]) for key in telling}
+        result: dict[int, float] = {}
+        for (known, part), scores in zip(parts, bm25_scores([part for _, part in parts], keys), strict=True):
+            rows = rows_of(known, np.asarray(seqs, dtype=np.int64))
+            rows = rows if part.live is None else rows[part.live[rows]]
+            result.update(zip(known[rows].tolist(), scores[rows].tolist(), strict=True))
+        return np.array([result.get(seq, 0.0) for seq in seqs], dtype=np.float32)
+
+    def _codes_of(self, codes: CodeTable, number: int) -> _Codes:
+        """Return the codes of the rows of a part; they are the code file itself if it has the same rows."""
+        seqs, part = self.parts[number]
         if codes.live is None and not len(codes.tail.seqs) and np.array_equal(codes.base.seqs, seqs):
-            return _Codes(codes.base.codes, None)
-        key = ("" if codes.stamp is None else codes.stamp.token, part)
+            return _Codes(codes.base.codes, part.live)
+        key = ("" if codes.stamp is None else codes.stamp.token, number)
         if (cached := self._aligned.get(key)) is not None:
             return cached
         rows = codes.rows()
         aligned = np.zeros((len(seqs), codes.width), dtype=np.uint8)
-        positions = np.searchsorted(seqs, rows.seqs)
-        known = positions < len(seqs)
-        known[known] = seqs[positions[known]] == rows.seqs[known]
-        aligned[positions[known]] = rows.codes[known]
-        has_code = np.zeros(len(seqs), dtype=bool)
-        has_code[positions[known]] = True
+        has_code = mask_of(seqs, rows.seqs)
+        aligned[has_code] = rows.codes[rows_of(rows.seqs, seqs[has_code])]
+        if part.live is not None:
+            has_code &= part.live  # a dead row may be that of a replaced document, whose code is in the tail
         if len(self._aligned) >= 4:
             self._aligned.clear()
         self._aligned[key] = _Codes(aligned, has_code)
@@ -275,8 +331,7 @@ class WordTable:
         """Write all postings to the file, which becomes the base."""
         if self.stamp is None:
             raise InputError("a table that has not read its store has nothing to save: call refresh first")
-        live = np.ones(len(self.base.seqs), dtype=bool) if self.live is None else self.live
-        rows = _merge([self.base, self.tail], keep=[live, np.ones(len(self.tail.seqs), dtype=bool)])
+        rows = self._all_rows()
         write_word_file(self.path, self.stamp, self.fingerprint, rows)
         self._file_stamp = self.stamp
         file = read_word_file(self.path, self.fingerprint)
@@ -285,7 +340,7 @@ class WordTable:
 
 
 class _Codes(NamedTuple):
-    """The codes of rows, and which rows have one; None for all."""
+    """The codes of rows, and which live rows have one; None for all."""
 
     codes: NDArray[np.uint8]
     has_code: NDArray[np.bool_] | None
@@ -301,7 +356,7 @@ def _allowed(
     """Return the mask of the rows that a search may return; None for all."""
     masks = [] if part.live is None else [part.live]
     if among is not None:
-        masks.append(np.isin(seqs, among, assume_unique=True))
+        masks.append(mask_of(seqs, among))
     for keys, value in ((required, True), (excluded, False)):
         for key in keys:
             mask = np.full(len(seqs), not value)
@@ -310,11 +365,19 @@ def _allowed(
     return np.logical_and.reduce(masks) if masks else None
 
 
-def _distance(rows: _Codes, row: int, margins: NDArray[np.floating] | None, bits: int) -> int:
-    """Return the Hamming distance of a row's code; that of unrelated codes if there is none to compare."""
-    if margins is None or (rows.has_code is not None and not rows.has_code[row]):
-        return bits // 2
-    return int(np.count_nonzero(np.unpackbits(rows.codes[row]) != (margins > 0)))
+def _standardized(scores: NDArray[np.float32], scale: Standard) -> NDArray[np.float64]:
+    return (scores.astype(np.float64) - scale.mean) * scale.inverse
+
+
+def _distances(
+    codes: _Codes, rows: NDArray[np.int64], code: NDArray[np.uint8] | None, bits: int
+) -> NDArray[np.int64]:
+    """Return the Hamming distances of rows; that of unrelated codes where there is none to compare."""
+    unknown = np.full(len(rows), bits // 2)
+    if code is None:
+        return unknown
+    distances = np.bitwise_count(codes.codes[rows] ^ code).sum(axis=1, dtype=np.int64)
+    return distances if codes.has_code is None else np.where(codes.has_code[rows], distances, unknown)
 
 
 def _merge(parts: Sequence[PostingRows], *, keep: Sequence[NDArray[np.bool_]] | None = None) -> PostingRows:

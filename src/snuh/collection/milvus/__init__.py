@@ -31,7 +31,7 @@ def open_backend(address: str, *, timeout: float) -> backend.Backend:
 
 
 @contextmanager
-def creating(address: str, model: Model) -> Iterator[backend.Put]:
+def creating(address: str, model: Model, *, words: bool = True) -> Iterator[backend.Put]:
     """Create a collection, to be filled in the block; it has its name, an alias, when the block ends."""
     check_takes_texts(model)
     with closing(Connection(parse_url(address))) as connection:

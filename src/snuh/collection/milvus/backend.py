@@ -17,12 +17,10 @@ from snuh.collection.backend import (
     LostConnectionError,
     Match,
     NewDocument,
-    RankedMatch,
     State,
-    WordQuery,
+    WithoutWords,
     evenly_spaced,
     is_storable,
-    refuse_words,
     to_columns,
 )
 from snuh.collection.milvus import schema
@@ -47,7 +45,7 @@ SAMPLE_QUERIES, SAMPLE_SIZES = 100, 1_000
 PLAIN_PREFIX = re.compile(r"[A-Za-z0-9 .:/_-]+")  # needs no escapes in a LIKE pattern
 
 
-class MilvusBackend:
+class MilvusBackend(WithoutWords):
     """An open collection; a document that was read in a block stays the same until the block ends."""
 
     folder: Path | None = None
@@ -66,7 +64,7 @@ class MilvusBackend:
         """Close the connection."""
         self._connection.close()
 
-    def warm_cache(self) -> None:
+    def warm_cache(self, analyzer: Analyzer) -> None:
         """Do nothing: Milvus indexes new rows by itself."""
 
     @property
@@ -226,12 +224,6 @@ class MilvusBackend:
             sorted(_match(query, table.seen[match.seq][0]) for match in matches if match.seq in table.seen)
             for query, matches in zip(queries, found, strict=True)
         ]
-
-    def rank(
-        self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None
-    ) -> list[RankedMatch]:
-        """Refuse: there is no index of words."""
-        raise refuse_words(self.name)
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes that these documents have, by seq."""

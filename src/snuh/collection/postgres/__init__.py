@@ -23,7 +23,7 @@ def open_backend(location: str, *, timeout: float) -> backend.Backend:
 
 
 @contextmanager
-def creating(location: str, model: Model) -> Iterator[Put]:
+def creating(location: str, model: Model, *, words: bool = True) -> Iterator[Put]:
     """Create a collection in one transaction: if interrupted, it leaves nothing behind."""
     url = parse_url(location)
     check_takes_texts(model)

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from snuh.collection.backend import (
     Match,
-    RankedMatch,
-    WordQuery,
+    WithoutWords,
     evenly_spaced,
     from_columns,
     is_storable,
-    refuse_words,
     retry_once,
 )
 from snuh.collection.model_files import model_of
@@ -45,7 +43,7 @@ MAX_SEQ = 2**63 - 1
 DOCUMENTS_QUERY = "SELECT d.seq, d.id, d.split, d.labels::text, d.metadata, d.text FROM documents d"
 
 
-class PgBackend:
+class PgBackend(WithoutWords):
     """An open collection in PostgreSQL."""
 
     folder: Path | None = None
@@ -85,7 +83,7 @@ class PgBackend:
             yield write
             write.finish()
 
-    def warm_cache(self) -> None:
+    def warm_cache(self, analyzer: Analyzer) -> None:
         """Do nothing: autovacuum keeps the planner's statistics up to date."""
 
     # The model
@@ -186,12 +184,6 @@ class PgBackend:
                 where=where,
                 approximate=approximate,
             )
-
-    def rank(
-        self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None
-    ) -> list[RankedMatch]:
-        """Refuse: there is no index of words."""
-        raise refuse_words(self.name)
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes of these documents, ordered by seq."""

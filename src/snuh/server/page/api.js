@@ -47,11 +47,24 @@ const post = async (path, body, signal) => (await request(path, { body, signal }
 const collectionPath = (name) => `/v1/collections/${encodeURIComponent(name)}`;
 
 export const collections = (signal) => get("/v1/collections", signal);
+export const examples = (name, signal) => get(`${collectionPath(name)}/examples`, signal);
 export const info = (name, signal) => get(collectionPath(name), signal);
 export const facets = (name, signal) => get(`${collectionPath(name)}/facets`, signal);
 export const bits = (name, signal) => get(`${collectionPath(name)}/bits?words=12`, signal);
 export const search = (name, body, signal) => post(`${collectionPath(name)}/search`, body, signal);
 export const explain = (name, body, signal) => post(`${collectionPath(name)}/explain`, body, signal);
+
+/** The number of documents that match a filter. */
+export async function countWhere(name, where, signal) {
+  const { documents } = await get(`${collectionPath(name)}/count?where=${encodeURIComponent(where)}`, signal);
+  return documents;
+}
+
+/** The values of a field of the documents on the map, in their order. */
+export async function mapValues(name, field, signal) {
+  const { values } = await get(`${collectionPath(name)}/map/values?field=${encodeURIComponent(field)}`, signal);
+  return values;
+}
 
 export async function getDocument(name, id, signal) {
   const { documents } = await get(`${collectionPath(name)}/documents?id=${encodeURIComponent(id)}`, signal);

@@ -7,9 +7,12 @@ import { MAX_HUES, Painter } from "./painter.js";
 import { Projection } from "./projection.js";
 import { withEllipsis } from "./titles.js";
 
+const VIEW_DELAY = 400; // milliseconds
+const LEVEL_ZOOMS = [1, 2.2, 6]; // from which on the regions of each level are named
+
 /** Draw the response of the API into `stage`. */
 export function drawChart(stage, map) {
-  const { hues, named } = assignHues(map.labels);
+  let { hues, named, isScale } = assignHues(map.labels);
   const projection = new Projection(map.x, map.y);
   const pointOf = new Map(map.ids.map((id, point) => [id, point]));
   const canvas = el("canvas", {
@@ -24,7 +27,9 @@ export function drawChart(stage, map) {
     "Arrow keys move, + and − zoom, 0 shows all, n and p select the next and previous hit, Enter opens it.",
   );
   const painter = new Painter(canvas, projection, hues);
-  const key = legend(named, hues);
+  const names = regionNames(map.regions ?? []);
+  let key = legend(named, hues, isScale);
+  const keyBox = el("div", {}, key.element);
   let hits = [];
 
   const actions = {
@@ -42,7 +47,7 @@ export function drawChart(stage, map) {
       moveTip();
       if (isAnnounced) announce(map.titles[point]);
     },
-    moved: () => (painter.requestDraw(), moveTip()),
+    moved: () => (painter.requestDraw(), moveTip(), names.place(projection), rememberView()),
     hits: () => hits,
     selected: () => painter.selected,
   };
@@ -55,6 +60,16 @@ export function drawChart(stage, map) {
     const left = Math.max(8, Math.min(projection.width - tip.offsetWidth - 8, x - tip.offsetWidth / 2));
     const isAbove = y - tip.offsetHeight - 14 > 0;
     tip.style.transform = `translate(${left}px, ${isAbove ? y - tip.offsetHeight - 14 : y + 14}px)`;
+  }
+  let viewTimer;
+  /** Keep position and zoom in the URL, once they have settled. */
+  function rememberView() {
+    clearTimeout(viewTimer);
+    viewTimer = setTimeout(() => {
+      const { centre, zoom } = projection;
+      const at = zoom > 1 ? [centre.x, centre.y, zoom].map((value) => value.toFixed(3)).join(",") : null;
+      router.go(router.changed({ at }), { replace: true });
+    }, VIEW_DELAY);
   }
   const removeControls = addMapControls(canvas, projection, actions);
   const tool = (name, iconName, action) =>
@@ -81,15 +96,26 @@ export function drawChart(stage, map) {
       ? `${count(map.ids.length)} of ${count(map.documents)} documents`
       : plural(map.ids.length, "document");
   const note = el("p", { class: "map-note" }, shown, !map.current && " · the collection has changed since");
-  stage.replaceChildren(canvas, tip, tools, note, help);
-  const observer = new ResizeObserver(() => (painter.resize(), moveTip()));
+  stage.replaceChildren(canvas, names.element, tip, tools, note, help);
+  const [x, y, zoom] = (router.read().params.get("at") ?? "").split(",").map(Number);
+  if (zoom > 1 && Number.isFinite(x) && Number.isFinite(y)) projection.goTo(x, y, zoom);
+  const observer = new ResizeObserver(() => (painter.resize(), moveTip(), names.place(projection)));
   observer.observe(canvas);
   const repaint = () => painter.resetColours();
   window.addEventListener("themechange", repaint);
   canvas.painter = painter; // for tests
 
   return {
-    legend: key.element,
+    legend: keyBox,
+    points: map.ids.length,
+    /** Colour the points by the values of a field; null: by their labels. */
+    colourBy(values) {
+      ({ hues, named, isScale } = assignHues(values ?? map.labels));
+      Object.assign(painter, { hues, isScale, onlyHue: null });
+      key = legend(named, hues, isScale);
+      keyBox.replaceChildren(key.element);
+      painter.requestDraw();
+    },
     has: (id) => pointOf.has(id),
     select: (id) => actions.select(pointOf.get(id) ?? -1),
     highlight(ids) {
@@ -112,6 +138,7 @@ export function drawChart(stage, map) {
       painter.requestDraw();
     },
     leave() {
+      clearTimeout(viewTimer);
       observer.disconnect();
       removeControls();
       window.removeEventListener("themechange", repaint);
@@ -119,21 +146,69 @@ export function drawChart(stage, map) {
   };
 }
 
-/** Assign a hue to each of the most frequent labels, and another one to all others. */
-function assignHues(labels) {
+/** Names of regions above the points: larger regions first, without overlaps, smaller ones with more zoom. */
+function regionNames(regions) {
+  const element = el("div", { class: "regions", aria: { hidden: "true" } });
+  const rows = regions.map((region) => {
+    const name = el("span", { class: "region" }, region.words.join(" · "));
+    return { region, name, width: 0 };
+  });
+  element.append(...rows.map(({ name }) => name));
+  const finest = Math.max(...regions.map(({ level }) => level));
+  function place(projection) {
+    const level = Math.min(finest, LEVEL_ZOOMS.findLastIndex((zoom) => projection.zoom >= zoom));
+    const taken = [{ left: projection.width - 64, right: projection.width, top: 0, bottom: 140 }]; // the buttons
+    for (const row of [...rows].sort((a, b) => b.region.documents - a.region.documents)) {
+      const { x, y } = projection.screenOf(row.region.x, row.region.y);
+      row.width ||= row.name.offsetWidth;
+      const box = { left: x - row.width / 2 - 6, right: x + row.width / 2 + 6, top: y - 14, bottom: y + 14 };
+      const isInside =
+        box.left > 0 && box.right < projection.width && box.top > 0 && box.bottom < projection.height;
+      const isFree = taken.every(
+        (other) =>
+          box.right < other.left || box.left > other.right || box.bottom < other.top || box.top > other.bottom,
+      );
+      const isShown = row.region.level === level && isInside && isFree;
+      row.name.classList.toggle("shown", isShown);
+      if (!isShown) continue;
+      taken.push(box);
+      row.name.style.transform = `translate(${x - row.width / 2}px, ${y - 12}px)`;
+    }
+  }
+  return { element, place };
+}
+
+/** Assign a hue to each of the most frequent values, or to ranges of numbers, and another one to all others. */
+function assignHues(values) {
+  const known = values.filter((value) => value !== null);
   const counts = new Map();
-  for (const label of labels) if (label !== null) counts.set(label, (counts.get(label) ?? 0) + 1);
+  for (const value of known) counts.set(value, (counts.get(value) ?? 0) + 1);
+  if (counts.size > MAX_HUES && known.every((value) => typeof value === "number")) return assignSteps(values, known);
   const frequent = [...counts].sort(([, a], [, b]) => b - a).slice(0, MAX_HUES);
-  const named = frequent.map(([name, documents], hue) => ({ name, documents, hue }));
-  const hueOf = new Map(named.map(({ name, hue }) => [name, hue]));
-  return {
-    named,
-    hues: Uint8Array.from(labels, (label) => hueOf.get(label) ?? (named.length ? MAX_HUES : 0)),
-  };
+  const named = frequent.map(([name, documents], hue) => ({ name: String(name), documents, hue }));
+  const hueOf = new Map(frequent.map(([value], hue) => [value, hue]));
+  const other = named.length ? MAX_HUES : 0;
+  return { named, isScale: false, hues: Uint8Array.from(values, (value) => hueOf.get(value) ?? other) };
+}
+
+/** Divide numbers into ranges with about the same number of documents each. */
+function assignSteps(values, known) {
+  const sorted = Float64Array.from(known).sort();
+  const bounds = [...Array(MAX_HUES - 1).keys()].map(
+    (step) => sorted[Math.floor(((step + 1) * sorted.length) / MAX_HUES)],
+  );
+  const stepOf = (value) => bounds.filter((bound) => value >= bound).length;
+  const hues = Uint8Array.from(values, (value) => (value === null ? MAX_HUES : stepOf(value)));
+  const named = [...Array(MAX_HUES).keys()].map((hue) => {
+    const inside = sorted.filter((value) => stepOf(value) === hue);
+    const [first, last] = [inside[0], inside.at(-1)];
+    return { name: first === last ? `${first}` : `${first} – ${last}`, documents: inside.length, hue };
+  });
+  return { named: named.filter(({ documents }) => documents), isScale: true, hues };
 }
 
 /** The legend; selecting a label fades the others. */
-function legend(named, hues) {
+function legend(named, hues, isScale) {
   const hint = el("p", { class: "faint" }, "Search to highlight the hits.");
   if (!named.length) return { element: hint, select: () => {} };
   const buttons = named.map(({ name, documents, hue }) => {
@@ -148,7 +223,7 @@ function legend(named, hues) {
     ];
     return el(
       "button",
-      { type: "button", class: "legend-row", data: { hue: String(hue + 1), name }, on: { click: choose } },
+      { type: "button", class: "legend-row", data: { [isScale ? "scale" : "hue"]: String(hue + 1), name }, on: { click: choose } },
       parts,
     );
   });
@@ -166,7 +241,6 @@ function legend(named, hues) {
     element: el(
       "div",
       {},
-      el("h2", {}, "Labels"),
       el(
         "ul",
         { class: "legend" },

@@ -6,8 +6,8 @@ import { count, el } from "./dom.js";
 const COLLAPSED_VALUES = 6; // shown before "more"
 const DEBOUNCE = 350; // milliseconds
 
-/** Checkboxes for the most frequent values. */
-export function choice({ name, kind, values }) {
+/** Checkboxes for the most frequent values; counts of a sample are marked. */
+export function choice({ name, kind, values }, isSampled) {
   const parameter = `${kind === "list" ? "has" : "in"}.${name}`;
   const boxes = values.map(({ value, documents }) => {
     const box = el("input", { type: "checkbox", value: JSON.stringify(value), on: { change: choose } });
@@ -17,7 +17,9 @@ export function choice({ name, kind, values }) {
       box,
       el("span", {}, String(value)),
       " ",
-      el("small", {}, count(documents)),
+      isSampled
+        ? el("small", { title: "estimated from a sample" }, `≈ ${count(Number(documents.toPrecision(2)))}`)
+        : el("small", {}, count(documents)),
     );
     return { box, row };
   });

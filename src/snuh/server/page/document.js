@@ -114,6 +114,14 @@ function tabsFor(params) {
   );
 }
 
+/** Text whose web addresses are links; other schemes, such as javascript, stay text. */
+function withLinks(text) {
+  const pieces = text.split(/(\bhttps?:\/\/[^\s<>"']*[^\s<>"'.,;:!?)\]}])/i);
+  return pieces.map((piece, index) =>
+    index % 2 ? el("a", { href: piece, target: "_blank", rel: "noopener noreferrer" }, piece) : piece,
+  );
+}
+
 function documentContent(doc) {
   const heading = headingOf(doc);
   const isFirstLine = heading && doc.text.trimStart().startsWith(heading);
@@ -121,11 +129,11 @@ function documentContent(doc) {
   const pairs = [["id", doc.id], ...metadataPairs(doc)];
   return [
     tagList({ labels: doc.labels }),
-    el("p", { class: "whole-text" }, text),
+    el("p", { class: "whole-text" }, withLinks(text)),
     el(
       "dl",
       { class: "pairs" },
-      pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+      pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, withLinks(value)))),
     ),
     el(
       "div",

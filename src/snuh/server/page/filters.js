@@ -33,9 +33,12 @@ export function filterPanel(collection) {
   async function load() {
     isLoaded = true;
     try {
-      const { facets } = await api.cached(collection, "facets", api.facets);
+      const { facets, documents, total } = await api.cached(collection, "facets", api.facets);
       const useful = facets.filter(isUseful).slice(0, MAX_FACETS);
-      rows = useful.map((facet) => (facet.kind === "number" ? range(facet) : choice(facet)));
+      const scaled = useful.map((facet) => scale(facet, total / Math.max(1, documents)));
+      rows = scaled.map((facet) =>
+        facet.kind === "number" ? range(facet) : choice(facet, documents < total),
+      );
       const none = el("p", { class: "faint" }, "The documents have no fields to filter by.");
       controls.replaceChildren(...(rows.length ? rows.map((row) => row.element) : [none]));
       update(current);
@@ -53,6 +56,12 @@ export function filterPanel(collection) {
   }
   return { element, update, showError: typed.showError };
 }
+
+/** A facet whose counts are those of the whole collection, estimated if it was sampled. */
+const scale = (facet, factor) => ({
+  ...facet,
+  values: facet.values.map(({ value, documents }) => ({ value, documents: documents * factor })),
+});
 
 export function clearAll() {
   const names = new Set(

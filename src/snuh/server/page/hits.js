@@ -27,7 +27,7 @@ function hitRow(hit, bits) {
   return el(
     "li",
     { class: "hit", data: { id: hit.id } },
-    distance(hit.distance, bits, hit.score),
+    hasCode(hit) ? distance(hit.distance, bits, hit.score) : wordScore(hit),
     el(
       "article",
       { class: "hit-body" },
@@ -59,7 +59,21 @@ function hitRow(hit, bits) {
   );
 }
 
-/** The distance as text and as a bar, filled by the fraction of agreeing bits. */
+/** Whether the code had a part in the search: not if only words were searched, or known. */
+const hasCode = (hit) => !hit.matched || (hit.code_score ?? null) !== null;
+
+/** The score of a hit that was found by its words alone. */
+function wordScore({ matched, score }) {
+  return el(
+    "div",
+    { class: "distance", title: `Found by ${matched.join(", ")}` },
+    el("span", { class: "distance-number" }, String(matched.length)),
+    el("span", { class: "distance-words" }, matched.length === 1 ? " word found" : " words found"),
+    el("span", { class: "distance-score" }, `score ${score.toFixed(2)}`),
+  );
+}
+
+/** The distance as text and as a bar: full at 0, empty where unrelated codes are, at half of the bits. */
 export function distance(differing, bits, score = null) {
   return el(
     "div",
@@ -71,7 +85,7 @@ export function distance(differing, bits, score = null) {
       el("span", { class: "hidden" }, ` of ${bits}`),
       differing === 1 ? " bit differs" : " bits differ",
     ),
-    bar(1 - differing / bits),
+    bar(1 - differing / (bits / 2)),
     score !== null && el("span", { class: "distance-score" }, `score ${score.toFixed(2)}`),
   );
 }
@@ -93,11 +107,29 @@ export function tagList(doc, limit = 4) {
   );
 }
 
-/** Text with the words highlighted that made the codes agree or differ, by strength. */
+/** Text with two kinds of words highlighted: those of the query, and those that moved the code, by strength. */
 export function highlight(fragments) {
-  return fragments.map(([text, weight]) => {
-    if (Math.abs(weight) < 0.12) return text; // too weak to be worth highlighting
+  return fragments.map(({ text, weight = 0, matched = false }) => {
+    if (!weight && !matched) return text;
     const strength = Math.abs(weight) >= 0.6 ? "strong" : Math.abs(weight) >= 0.25 ? "middle" : "weak";
-    return el("mark", { class: `${weight > 0 ? "together" : "apart"} ${strength}` }, text);
+    const kinds = [matched && "matched", weight && `${weight > 0 ? "together" : "apart"} ${strength}`];
+    return el("mark", { class: kinds.filter(Boolean).join(" ") }, text);
   });
+}
+
+/** What the highlights of hits mean; only the kinds that occur. */
+export function highlightLegend(hits) {
+  const fragments = hits.flatMap((hit) => hit.fragments ?? []);
+  const kinds = [
+    [fragments.some(({ matched }) => matched), "matched", "word of your query"],
+    [fragments.some(({ weight }) => weight > 0), "together strong", "made the codes agree"],
+    [fragments.some(({ weight }) => weight < 0), "apart strong", "made them differ"],
+  ].filter(([occurs]) => occurs);
+  return el(
+    "p",
+    { class: "highlight-legend" },
+    kinds.map(([, kind, name]) =>
+      el("span", {}, el("mark", { class: kind, aria: { hidden: "true" } }, "word"), ` ${name}`),
+    ),
+  );
 }

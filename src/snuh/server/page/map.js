@@ -25,6 +25,12 @@ export function mount(root, collection) {
   const controller = new AbortController();
   let chart = null;
   let currentHits = null; // they may arrive before the map
+  let currentField = ""; // that colours the points
+  const colours = el("select", {
+    id: "colour",
+    on: { change: () => router.go(router.changed({ colour: colours.value, label: null }), { replace: true }) },
+  });
+  const colourBox = el("div", { class: "colour" }, el("label", { for: "colour" }, "Colour by"), colours);
 
   const searcher = new Searcher(collection.name, {
     onStart: () => side.setAttribute("aria-busy", "true"),
@@ -54,12 +60,32 @@ export function mount(root, collection) {
         return;
       }
       chart = drawChart(stage, projection);
+      await offerColours();
       update(router.read());
       if (currentHits) highlight(currentHits);
     } catch (error) {
       clearTimeout(timer);
       if (!controller.signal.aborted) stage.replaceChildren(errorNotice(error, load));
     }
+  }
+  /** Offer the fields of the documents, if they can be read. */
+  async function offerColours() {
+    const { facets } = await api.cached(collection.name, "facets", api.facets).catch(() => ({ facets: [] }));
+    const names = facets.filter(({ name, distinct }) => name !== "labels" && distinct > 1).map(({ name }) => name);
+    const options = [["", "labels"], ...names.map((name) => [name, name])];
+    colours.replaceChildren(...options.map(([value, name]) => el("option", { value }, name)));
+    colourBox.hidden = options.length < 2;
+  }
+  async function colour(field) {
+    colours.value = field;
+    if (!chart || field === currentField) return;
+    currentField = field;
+    const values = field
+      ? await api.mapValues(collection.name, field, controller.signal).catch(() => null)
+      : null;
+    if (field !== currentField) return;
+    chart.colourBy(values?.length === chart.points ? values : null); // the map may have been computed again
+    chart.selectLabel(router.read().params.get("label"));
   }
   function highlight(hits) {
     side.removeAttribute("aria-busy");
@@ -100,6 +126,7 @@ export function mount(root, collection) {
   }
   function update({ params }) {
     box.update(params);
+    colour(params.get("colour") ?? "");
     chart?.selectLabel(params.get("label"));
     const point = params.get("point");
     if (point) chart?.goTo(point);
@@ -110,7 +137,7 @@ export function mount(root, collection) {
     }
     searcher.stop();
     highlight(null);
-    side.replaceChildren(...(chart ? [chart.legend] : []));
+    side.replaceChildren(...(chart ? [colourBox, chart.legend] : []));
   }
   load();
   return { update, leave: () => (controller.abort(), searcher.stop(), chart?.leave()) };

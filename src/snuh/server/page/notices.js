@@ -8,7 +8,6 @@ import { promptForToken } from "./token.js";
 const TITLES = {
   offline: "The server is unreachable",
   rate: "Too many requests",
-  "unknown-words": "No known words",
   filter: "The filter is invalid",
   "not-found": "Not found",
   unavailable: "Temporarily unavailable",
@@ -86,5 +85,5 @@ async function retryLater(box, error, retry) {
   if (box.isConnected) retry();
 }
 
-const toSentence = (text) =>
+export const toSentence = (text) =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;

@@ -2,6 +2,7 @@
 // millisecond for 10,000 of them on any machine; the few large ones are circles.
 
 const HUES = ["--hue-1", "--hue-2", "--hue-3", "--hue-4", "--hue-5", "--hue-6", "--hue-7", "--hue-other"];
+const SCALE = [...HUES.keys()].map((step) => (step < HUES.length - 1 ? `--scale-${step + 1}` : "--hue-other"));
 export const MAX_HUES = HUES.length - 1;
 const OFFSETS = [0, 0.5]; // points are drawn at multiples of half a pixel
 
@@ -14,9 +15,14 @@ export class Painter {
   highlighted = new Set(); // hits of the search
   selected = -1; // pointed at, or in the centre
   onlyHue = null; // the others fade
+  isScale = false; // hues are steps of a scale, not categories
 
   constructor(canvas, projection, hues) {
     Object.assign(this, { canvas, projection, hues, context: canvas.getContext("2d") });
+  }
+
+  get #palette() {
+    return this.isScale ? SCALE : HUES;
   }
 
   /** Draw in the next frame, once for any number of calls. */
@@ -57,14 +63,14 @@ export class Painter {
     this.#scatter(
       radius * ratio,
       (point) => !fades(point),
-      (hue) => this.#channels(HUES[hue]),
+      (hue) => this.#channels(this.#palette[hue]),
     );
     context.putImageData(this.#image, 0, 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     for (const point of highlighted)
       this.#drawCircle(point, radius + 3, this.#colour("--accent"), this.#colour("--surface"));
     if (this.selected < 0) return;
-    const colour = highlighted.has(this.selected) ? "--accent" : HUES[hues[this.selected]];
+    const colour = highlighted.has(this.selected) ? "--accent" : this.#palette[hues[this.selected]];
     this.#drawCircle(this.selected, radius + 3, this.#colour(colour), this.#colour("--text"));
   }
 

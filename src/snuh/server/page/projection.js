@@ -35,10 +35,14 @@ export class Projection {
   }
 
   toScreen(point) {
+    return this.screenOf(this.x[point], this.y[point]);
+  }
+
+  screenOf(x, y) {
     const scale = this.scale;
     return {
-      x: (this.x[point] - this.centre.x) * scale + this.width / 2,
-      y: (this.centre.y - this.y[point]) * scale + this.height / 2,
+      x: (x - this.centre.x) * scale + this.width / 2,
+      y: (this.centre.y - y) * scale + this.height / 2,
     };
   }
 
@@ -61,6 +65,11 @@ export class Projection {
     const { left, right, bottom, top } = this.bounds;
     this.zoom = 1; // all points are visible
     this.centre = { x: (left + right) / 2, y: (bottom + top) / 2 };
+  }
+
+  goTo(x, y, zoom) {
+    this.centre = { x, y };
+    this.zoom = Math.max(1, Math.min(MAX_ZOOM, zoom));
   }
 
   /** Centre a point, zoomed in far enough to tell it from its neighbours. */

@@ -5,17 +5,25 @@ import * as router from "./router.js";
 import { announce, count, el, icon, plural } from "./dom.js";
 import { filterExpression, hasFilters } from "./filterexpression.js";
 import { clearAll, filterCount, filterPanel } from "./filters.js";
-import { hitList } from "./hits.js";
-import { button, errorNotice, notice } from "./notices.js";
+import { highlightLegend, hitList } from "./hits.js";
+import { button, errorNotice, notice, toSentence } from "./notices.js";
 import { searchBox } from "./searchbox.js";
 import { MAX_HITS, PAGE_SIZE, searchBody, Searcher } from "./searcher.js";
 
-const ORDERS = [
-  ["", "by bits"],
-  ["asymmetric", "by weighted bits"],
-  ["cosine", "by words"],
+// How to search: for a text, or for documents similar to one.
+const TEXT_ORDERS = [
+  ["", "words and codes"],
+  ["words", "words only"],
+  ["codes", "codes only"],
+  ["asymmetric", "codes, weighted"],
+  ["cosine", "codes, then words"],
 ];
-const MAX_SUGGESTIONS = 6;
+const SIMILAR_ORDERS = [
+  ["", "codes"],
+  ["asymmetric", "codes, weighted"],
+  ["cosine", "codes, then words"],
+];
+const SHOWN_CHARACTERS = 300; // of the text of a hit
 const SKELETON_DELAY = 250; // milliseconds before a placeholder is shown
 
 export function mount(root, collection) {
@@ -33,12 +41,11 @@ export function mount(root, collection) {
     "select",
     {
       id: "order",
-      aria: { label: "Order" }, // the visible label is hidden on phones
+      aria: { label: "Search by" }, // the visible label is hidden on phones
       on: { change: () => router.go(router.changed({ order: order.value, open: null })) },
     },
-    ORDERS.map(([value, name]) => el("option", { value }, name)),
   );
-  const tools = el("div", { class: "results-tools" }, el("label", { for: "order" }, "Order"), order, toggle);
+  const tools = el("div", { class: "results-tools" }, el("label", { for: "order" }, "Search by"), order, toggle);
   const results = el(
     "section",
     { class: "results", aria: { label: "Hits" } },
@@ -51,9 +58,11 @@ export function mount(root, collection) {
     el("div", { class: "search-body" }, filters.element, results),
   );
   let skeletonTimer;
+  let counting = new AbortController(); // of the documents that match the filters
 
   const searcher = new Searcher(collection.name, {
     onStart() {
+      counting.abort();
       results.setAttribute("aria-busy", "true");
       clearTimeout(skeletonTimer);
       skeletonTimer = setTimeout(() => {
@@ -63,13 +72,12 @@ export function mount(root, collection) {
     onResult(result, body) {
       stopWaiting();
       if (result.hits.length) show(result, body);
-      else showNoHits();
+      else showNoHits(result.note);
     },
     onError(error) {
       stopWaiting();
       summary.textContent = "";
       if (error.kind === "filter") showFilterError(error);
-      else if (error.kind === "unknown-words") showUnknownWords();
       else list.replaceChildren(errorNotice(error, () => update(router.read())));
     },
   });
@@ -79,57 +87,70 @@ export function mount(root, collection) {
     results.removeAttribute("aria-busy");
   }
   function show(result, body) {
-    const text = `${plural(result.hits.length, "nearest document")} of ${count(collection.documents)}`;
-    summary.textContent = text;
-    announce(text);
+    summarize(result, body);
     const focusedId = document.activeElement?.dataset?.item;
-    list.replaceChildren(hitList(result));
+    list.replaceChildren(
+      ...(result.note ? [el("p", { class: "aside" }, toSentence(result.note))] : []),
+      highlightLegend(result.hits),
+      hitList(result),
+    );
     if (focusedId) list.querySelector(`[data-item="${CSS.escape(focusedId)}"]`)?.focus();
     const hasMore = result.hits.length === body.k && body.k < MAX_HITS;
     if (hasMore) list.append(button("Show more", showMore, "more"));
+  }
+  /** "The best 20 of 967 documents that match the filters · 0.9 ms"; the number is exact. */
+  async function summarize({ hits, took_ms }, { where }) {
+    const time = `${took_ms < 10 ? took_ms.toFixed(1) : Math.round(took_ms)} ms`;
+    const write = (documents) => {
+      const text = `The best ${count(hits.length)} of ${documents}`;
+      summary.replaceChildren(text, el("span", { class: "took" }, ` · ${time}`));
+      announce(text);
+    };
+    if (!where) {
+      write(plural(collection.documents, "document"));
+      return;
+    }
+    write("the documents that match the filters");
+    const controller = (counting = new AbortController());
+    try {
+      const matching = await api.countWhere(collection.name, where, controller.signal);
+      if (!controller.signal.aborted) write(`${plural(matching, "document")} that match the filters`);
+    } catch {
+      // the number is left out
+    }
   }
   function showMore() {
     const last = [...list.querySelectorAll("[data-item]")].at(-1);
     last?.focus({ preventScroll: true });
     router.go(router.changed({ k: String(Math.min(MAX_HITS, hitLimit() + PAGE_SIZE)) }), { replace: true });
   }
-  function showNoHits() {
+  function showNoHits(note) {
     summary.textContent = "";
-    const isFiltered = hasFilters(router.read().params);
     announce("No hits");
-    list.replaceChildren(
-      isFiltered
-        ? notice("No document matches these filters", "Remove or change a filter to search more documents.", {
-            actions: [button("Clear all filters", clearAll)],
-          })
-        : notice("No hits", "This collection has no searchable documents. Add some with snuh add."),
-    );
+    if (hasFilters(router.read().params)) {
+      const hint = "Remove or change a filter to search more documents.";
+      const actions = [button("Clear all filters", clearAll)];
+      list.replaceChildren(notice("No document matches these filters", hint, { actions }));
+    } else if (note) {
+      list.replaceChildren(notice("No hits", [toSentence(note), "Words to try:"], { kind: "unknown" }));
+      suggest(list.firstElementChild);
+    } else {
+      list.replaceChildren(
+        notice("No hits", "This collection has no searchable documents. Add some with snuh add."),
+      );
+    }
   }
   function showFilterError(error) {
     const position = (error.position ?? 0) - filterExpression(router.read().params).before;
     list.replaceChildren(filters.showError(error, position, expandFilters));
     announce(`The filter is invalid. ${error.message}`);
   }
-  function showUnknownWords() {
-    announce("No known words");
-    list.replaceChildren(
-      notice(
-        "No known words",
-        [
-          "None of these words occurred in the documents the model was trained on, so it cannot encode them.",
-          "Try other words, or a whole sentence. Words it knows:",
-        ],
-        { kind: "unknown" },
-      ),
-    );
-    suggest(list.firstElementChild);
-  }
   function showStart() {
     summary.textContent = "";
     const start = notice(
       "What are you looking for?",
       [
-        `${plural(collection.documents, "document")}, each with a code of ${collection.bits} bits. Type a few words or paste a whole text: the documents whose codes differ in the fewest bits come first.`,
+        `${plural(collection.documents, "document")}, each with a code of ${collection.bits} bits. Type a few words or paste a whole text: documents that contain the words, or have a similar code, come first.`,
       ],
       { kind: "start" },
     );
@@ -138,9 +159,9 @@ export function mount(root, collection) {
   }
   async function suggest(parent) {
     try {
-      const { meanings } = await api.cached(collection.name, "bits", api.bits);
+      const { queries } = await api.cached(collection.name, "examples", api.examples);
       parent.append(
-        el("ul", { class: "suggestions", aria: { label: "Searches to try" } }, suggestions(meanings)),
+        el("ul", { class: "suggestions", aria: { label: "Searches to try" } }, queries.map(suggestion)),
       );
     } catch {
       // suggestions are optional
@@ -157,6 +178,8 @@ export function mount(root, collection) {
   function update({ params }) {
     box.update(params);
     filters.update(params);
+    const orders = params.get("like") ? SIMILAR_ORDERS : TEXT_ORDERS;
+    order.replaceChildren(...orders.map(([value, name]) => el("option", { value }, name)));
     order.value = params.get("order") ?? "";
     const filterTotal = filterCount(params);
     toggle.replaceChildren(icon("filter"), filterTotal ? `Filters (${filterTotal})` : "Filters");
@@ -167,7 +190,7 @@ export function mount(root, collection) {
       if (!list.querySelector(".start")) showStart();
       return;
     }
-    searcher.search({ ...body, k: hitLimit(), explain: true });
+    searcher.search({ ...body, k: hitLimit(), explain: true, characters: SHOWN_CHARACTERS });
   }
   if (!matchMedia("(pointer: coarse)").matches) box.field.focus({ preventScroll: true });
   return { update, leave: () => (clearTimeout(skeletonTimer), searcher.stop()) };
@@ -178,21 +201,8 @@ const hitLimit = () => {
   return Math.max(1, Math.min(MAX_HITS, k));
 };
 
-/** Links to searches for words that the model knows, each from another theme. */
-function suggestions(meanings) {
-  const seen = new Set();
-  const themes = [];
-  for (const theme of meanings.flatMap(({ on, off }) => [on[0] ?? [], off[0] ?? []])) {
-    if (!theme.length || theme.some((word) => seen.has(word))) continue;
-    for (const word of theme) seen.add(word);
-    themes.push(theme.slice(0, 3).join(" "));
-  }
-  return themes
-    .slice(0, MAX_SUGGESTIONS)
-    .map((words) =>
-      el("li", {}, el("a", { class: "chip", href: router.changed({ q: words, like: null }) }, words)),
-    );
-}
+const suggestion = (query) =>
+  el("li", {}, el("a", { class: "chip", href: router.changed({ q: query, like: null }) }, query));
 
 function skeleton() {
   const row = () =>

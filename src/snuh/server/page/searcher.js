@@ -5,6 +5,7 @@ import { filterExpression } from "./filterexpression.js";
 
 export const MAX_HITS = 100; // that the server explains at once
 export const PAGE_SIZE = 20;
+const RERANKS = ["asymmetric", "cosine"]; // of searches by codes
 
 /** The request body for the parameters of a route; null if there is no query. */
 export function searchBody(params) {
@@ -14,7 +15,9 @@ export function searchBody(params) {
   const body = id ? { id } : { text };
   const where = filterExpression(params);
   if (where.text) body.where = where.text;
-  if (params.get("order")) body.rerank = params.get("order");
+  const order = params.get("order") ?? "";
+  if (RERANKS.includes(order)) Object.assign(body, { rerank: order }, id ? {} : { mode: "codes" });
+  else if (order && !id) body.mode = order;
   return body;
 }
 

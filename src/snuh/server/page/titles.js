@@ -2,7 +2,12 @@
 
 const MAX_TITLE = 100; // characters
 
-/** The metadata field "title", or else the first non-empty line. */
+// Metadata fields that hold a title, the best first; job_runner.py has the same list.
+const TITLE_FIELDS = ["title", "subject", "headline", "heading", "name", "question"];
+const SUBJECT_LINE = /^subject:[ \t]*(\S.*)$/im;
+const HEAD_CHARACTERS = 1000; // of a text, in which the subject is looked for
+
+/** A field such as "title", or else the line "Subject: ...", or else the first non-empty line. */
 export function titleOf(doc) {
   const title = headingOf(doc) ?? firstLine(doc.text);
   return title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE - 1).trimEnd()}…` : title || doc.id;
@@ -13,11 +18,21 @@ export const withEllipsis = (title) => (title.length >= MAX_TITLE ? `${title.tri
 
 /** A heading that is not the whole text; null if the document is one paragraph. */
 export function headingOf(doc) {
-  const title = doc.metadata?.title;
-  if (typeof title === "string" && title.trim()) return title.trim();
+  const title = explicitTitle(doc);
+  if (title) return title;
   const line = firstLine(doc.text);
   const hasMore = doc.text.trim().length > line.length;
   return line && line.length <= 120 && hasMore ? line : null;
+}
+
+/** A title that the document itself declares; null if there is none. */
+function explicitTitle({ metadata = {}, text }) {
+  const fields = new Map(Object.entries(metadata).map(([name, value]) => [name.toLowerCase(), value]));
+  for (const name of TITLE_FIELDS) {
+    const value = fields.get(name);
+    if (typeof value === "string" && value.trim()) return value.trim();
+  }
+  return SUBJECT_LINE.exec(text.slice(0, HEAD_CHARACTERS))?.[1].trim() ?? null;
 }
 
 const firstLine = (text) =>

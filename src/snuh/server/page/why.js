@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import * as router from "./router.js";
 import { bar, el, plural } from "./dom.js";
-import { distance, highlight } from "./hits.js";
+import { distance, highlight, highlightLegend } from "./hits.js";
 
 const MAX_WORDS = 8;
 
@@ -39,14 +39,9 @@ export async function renderExplanation(collection, params, doc, signal) {
     el("h3", {}, "This document"),
     el("p", { class: "marked-text" }, highlight(explanation.hit_fragments)),
     wordTable(explanation.hit_words, "Words of this document"),
-    el(
-      "p",
-      { class: "legend-line" },
-      el("mark", { class: "together strong" }, "blue"),
-      " words made the two codes agree, ",
-      el("mark", { class: "apart strong" }, "orange"),
-      " words made them differ.",
-    ),
+    highlightLegend([
+      { fragments: [...explanation.query_fragments, ...explanation.hit_fragments] },
+    ]),
   );
 }
 

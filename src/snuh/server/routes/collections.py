@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Annotated, TypeAlias
 
+import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import StreamingResponse
 
+from snuh.codes import unpack
 from snuh.collection import Collection
 from snuh.collection.model_files import files_of
 from snuh.collection.query import document_to_json
@@ -22,37 +26,47 @@ from snuh.errors import SnuhError
 from snuh.filters.lexer import REFUSED_IN_NAME
 from snuh.filters.tree import Field
 from snuh.model import Model
-from snuh.server.errors import check_response_size, from_library_error
+from snuh.server.errors import check_response_size, from_library_error, unavailable
+from snuh.server.job_runner import TITLE_SOURCE_CHARACTERS, title_of
 from snuh.server.middleware import Metrics
-from snuh.server.requests import get_limits, get_service, get_services, json_response
+from snuh.server.requests import Service, get_limits, get_services, json_response
 from snuh.server.routes.documents import CHUNK_BYTES
 from snuh.server.schemas import (
+    MAX_FILTER_CHARACTERS,
     MAX_SAMPLED,
     CollectionsResponse,
+    CountResponse,
+    ExamplesResponse,
     FacetsResponse,
     InfoResponse,
     SampleResponse,
     StatusResponse,
+    errors,
     other_content,
-    responses,
 )
 from snuh.server.service import Json
 
 FieldPath: TypeAlias = tuple[str, ...]  # keys of nested objects
 
 INFO_MAX_AGE = 1.0  # seconds: describing the codes of a sample is slow
-FACET_SAMPLE = 10_000  # documents
+MAX_FACET_DOCUMENTS = 30_000  # of larger collections, a sample of this size is counted
+EXAMPLE_SAMPLE, MAX_EXAMPLES, MAX_EXAMPLE_WORDS = 300, 6, 7
+REPLY = re.compile(r"^((re|fwd?|aw)\s*:\s*)+", re.IGNORECASE)
 MAX_FACETS, MAX_FACET_VALUES, MAX_COUNTED_VALUES = 200, 30, 2_000
 MAX_NESTING = 3  # of objects
 MAX_VALUE_CHARACTERS = 100  # longer values are not offered as choices
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ZIP_TYPE = "application/zip"
 
-router = APIRouter(prefix="/v1/collections", tags=["collections"])
-status_router = APIRouter(tags=["status"])
+router = APIRouter(
+    prefix="/v1/collections",
+    tags=["collections"],
+    responses=errors(400, 404, 413, 503),
+)
+status_router = APIRouter(tags=["status"], responses=errors(503))
 
 
-@router.get("", summary="List the collections", responses=responses(CollectionsResponse, errors=(503,)))
+@router.get("", summary="List the collections", response_model=CollectionsResponse)
 async def list_collections(request: Request) -> Response:
     """In the order of the command line."""
 
@@ -71,8 +85,8 @@ async def list_collections(request: Request) -> Response:
     return json_response(request, {"collections": summaries})
 
 
-@router.get("/{name}", summary="Describe a collection", responses=responses(InfoResponse))
-async def info(request: Request, name: str) -> Response:
+@router.get("/{name}", summary="Describe a collection", response_model=InfoResponse)
+async def get_info(request: Request, service: Service) -> Response:
     """As `snuh info --json`, without the folder."""
 
     def describe(collection: Collection) -> Json:
@@ -84,24 +98,40 @@ async def info(request: Request, name: str) -> Response:
         return {"version": version, **values}
 
     # Building an index changes the info but not the version, hence the maximum age.
-    service = get_service(request, name)
     values = await service.cached("info", describe, max_age=INFO_MAX_AGE, is_status=True)
-    return json_response(request, {"name": name, "writable": request.state.may_write, **values})
+    return json_response(request, {"name": service.name, "writable": request.state.may_write, **values})
 
 
-@router.get("/{name}/facets", summary="List the fields to filter by", responses=responses(FacetsResponse))
-async def facets(request: Request, name: str) -> Response:
-    """The fields of a sample of the documents, with their most frequent values."""
-    return json_response(request, await get_service(request, name).cached("facets", compute_facets))
+@router.get("/{name}/facets", summary="List the fields to filter by", response_model=FacetsResponse)
+async def get_facets(request: Request, service: Service) -> Response:
+    """The fields of the documents, with their most frequent values; of a sample if there are many."""
+    return json_response(request, await service.cached("facets", compute_facets))
+
+
+@router.get("/{name}/count", summary="Count the documents that match a filter")
+async def count_documents(
+    service: Service,
+    where: Annotated[
+        str | None, Query(max_length=MAX_FILTER_CHARACTERS, description="All by default.")
+    ] = None,
+) -> CountResponse:
+    """The number is exact."""
+    return CountResponse(documents=await service.reader.run(lambda collection: collection.count(where=where)))
+
+
+@router.get("/{name}/examples", summary="Get queries to try", response_model=ExamplesResponse)
+async def get_examples(request: Request, service: Service) -> Response:
+    """Titles of documents that differ from each other."""
+    return json_response(request, await service.cached("examples", example_queries))
 
 
 @router.get(
     "/{name}/sample",
     summary="Get a sample of the documents with their codes",
-    responses=responses(SampleResponse),
+    response_model=SampleResponse,
 )
-async def sample(
-    request: Request, name: str, limit: Annotated[int, Query(ge=1, le=MAX_SAMPLED)] = 100
+async def get_sample(
+    request: Request, service: Service, limit: Annotated[int, Query(ge=1, le=MAX_SAMPLED)] = 100
 ) -> Response:
     """Spread over the whole collection, in insertion order; documents without a code are omitted."""
     max_bytes = get_limits(request).response_bytes
@@ -115,18 +145,18 @@ async def sample(
             "codes": [code.tobytes().hex() for code in sample.codes],
         }
 
-    return json_response(request, await get_service(request, name).reader.run(task))
+    return json_response(request, await service.reader.run(task))
 
 
 @router.get(
     "/{name}/model",
     summary="Download the model as a zip file",
     response_class=Response,
-    responses=responses(None) | other_content(ZIP_TYPE, format="binary"),
+    responses=other_content(ZIP_TYPE, format="binary"),
 )
-async def model(request: Request, name: str) -> Response:
+async def get_model(service: Service) -> Response:
     """The files of the model folder, as `snuh encode` and `snuh.load` take it."""
-    archive = await get_service(request, name).reader.run(lambda collection: zip_model(collection.model))
+    archive = await service.reader.run(lambda collection: zip_model(collection.model))
 
     async def chunks() -> AsyncIterator[bytes]:
         with archive:
@@ -136,38 +166,39 @@ async def model(request: Request, name: str) -> Response:
     return StreamingResponse(chunks(), media_type=ZIP_TYPE)
 
 
-@status_router.get(
-    "/health", summary="Check that the server is running", responses=responses(StatusResponse, errors=())
-)
-async def health(request: Request) -> Response:
+@status_router.get("/health", summary="Check that the server is running")
+async def get_health() -> StatusResponse:
     """200 whenever the server responds at all."""
-    return json_response(request, {"status": "ok"})
+    return StatusResponse(status="ok")
 
 
-@status_router.get(
-    "/ready",
-    summary="Check that all collections can be searched",
-    responses=responses(StatusResponse, errors=(503,)),
-)
-async def ready(request: Request) -> Response:
-    """503 with the reason if one cannot."""
+@status_router.get("/ready", summary="Check that all collections can be searched")
+async def get_readiness(request: Request) -> StatusResponse:
+    """503 with the reason if one cannot, or not yet as fast as it will be."""
     for name, service in get_services(request).items():
+        if not service.is_warm:
+            raise unavailable(f"{name} is warming up: try again later")
         try:
             await service.status.run(lambda collection: collection.version())
         except SnuhError as error:
-            return from_library_error(error, {name: service.folder}).response()
-    return json_response(request, {"status": "ready"})
+            raise from_library_error(error, {name: service.folder}) from error
+    return StatusResponse(status="ready")
 
 
 @status_router.get(
     "/metrics",
     summary="Get Prometheus metrics",
     response_class=Response,
-    responses=responses(None, errors=()) | other_content(PROMETHEUS_TYPE),
+    responses=other_content(PROMETHEUS_TYPE),
 )
-async def metrics(request: Request) -> Response:
+async def get_metrics(request: Request) -> Response:
     """In the Prometheus text format."""
     server_metrics: Metrics = request.app.state.metrics
+    for name, service in get_services(request).items():
+        with suppress(SnuhError):  # an unavailable collection keeps its last values
+            documents = await service.cached("documents", len, is_status=True)
+            server_metrics.set_collection(name, documents=documents, queue_length=service.queue_length)
+    server_metrics.set_jobs(request.app.state.jobs.running)
     return Response(server_metrics.text(), media_type=PROMETHEUS_TYPE)
 
 
@@ -181,16 +212,43 @@ def zip_model(model: Model) -> BytesIO:
     return archive
 
 
+def example_queries(collection: Collection) -> Json:
+    """Choose titles of a few words whose codes are far from each other."""
+    model = collection.model
+    documents = collection.sample(EXAMPLE_SAMPLE, characters=TITLE_SOURCE_CHARACTERS).documents
+    titles = dict.fromkeys(REPLY.sub("", title_of(document)).strip(" .:-") for document in documents)
+    phrases = [title for title in titles if 2 <= len(title.split()) <= MAX_EXAMPLE_WORDS]
+    if model.features is None or not phrases:
+        return {"queries": []}
+    rows = model.features.transform(phrases)
+    known = np.flatnonzero(np.diff(rows.indptr) >= 2)
+    codes = unpack(model.encoder.encode(rows[known]))
+    chosen: list[int] = []
+    nearest = np.full(len(known), model.bits)  # distance of each phrase from the chosen ones
+    while len(chosen) < min(MAX_EXAMPLES, len(known)):
+        best = int(np.argmax(nearest))
+        chosen.append(best)
+        nearest = np.minimum(nearest, (codes != codes[best]).sum(axis=1))
+        nearest[best] = -1
+    return {"queries": [phrases[known[index]] for index in chosen]}
+
+
 def compute_facets(collection: Collection) -> Json:
-    """Return the fields of a sample of the documents, labels and split first."""
-    documents = collection.sample(FACET_SAMPLE, characters=0).documents
+    """Return the fields of all documents, or of a sample if there are many, labels and split first."""
+    total = collection.count()
+    documents: Iterable[Document] = collection.documents()
+    if total > MAX_FACET_DOCUMENTS:
+        documents = collection.sample(MAX_FACET_DOCUMENTS, characters=0).documents
+    seen = 0
     counters: dict[FieldPath, _FacetCounter] = {("labels",): _FacetCounter(), ("split",): _FacetCounter()}
     for document in documents:
+        seen += 1
         for path, value in _document_values(document):
             if path in counters or len(counters) < MAX_FACETS:
                 counters.setdefault(path, _FacetCounter()).add(value)
     return {
-        "documents": len(documents),
+        "documents": seen,
+        "total": total,
         "facets": [counter.to_json(path) for path, counter in counters.items() if counter.documents],
     }
 

@@ -1,12 +1,13 @@
-"""Routes that get, add, replace, delete, upload and download documents."""
+"""Routes that list, get, add, replace, update, delete, upload and download documents."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ValidationError
 from starlette.responses import StreamingResponse
 
@@ -26,15 +27,15 @@ from snuh.server.errors import (
 )
 from snuh.server.requests import (
     NDJSON_TYPE,
+    LimitedRoute,
+    Service,
+    WritableService,
     body_chunks,
     body_timeout,
     check_content_type,
     check_exactly_one,
     get_limits,
-    get_service,
-    get_writable_service,
     json_response,
-    read_body,
 )
 from snuh.server.schemas import (
     MAX_FETCHED,
@@ -45,13 +46,15 @@ from snuh.server.schemas import (
     AddResponse,
     DeleteRequest,
     DeleteResponse,
+    DocumentChanges,
+    DocumentContent,
+    DocumentResponse,
     DocumentsResponse,
     NewDocument,
+    errors,
     other_content,
-    request_body,
-    responses,
 )
-from snuh.server.service import Json
+from snuh.server.service import CollectionService, Json
 from snuh.text import quote
 
 BATCH_DOCUMENTS, BATCH_BYTES = 1_000, 4 << 20  # of an upload, written in one transaction
@@ -60,82 +63,86 @@ CHUNK_BYTES = 256 << 10  # of a download
 NDJSON_BODY = {"requestBody": {"required": True, "content": {NDJSON_TYPE: {"schema": {"type": "string"}}}}}
 
 Ids = Annotated[
-    list[Annotated[str, Query(max_length=MAX_ID_CHARACTERS)]],
-    Query(min_length=1, max_length=MAX_FETCHED, description="Repeated for each document."),
+    list[Annotated[str, Query(max_length=MAX_ID_CHARACTERS)]] | None,
+    Query(min_length=1, max_length=MAX_FETCHED, description="Get these documents; repeated for each."),
+]
+Where = Annotated[
+    str | None, Query(max_length=MAX_FILTER_CHARACTERS, description="A filter, such as `year >= 2020`.")
+]
+DocId = Annotated[
+    str, Path(min_length=1, max_length=MAX_ID_CHARACTERS, description="The id, which may contain slashes.")
 ]
 
-router = APIRouter(prefix="/v1/collections/{name}", tags=["documents"])
+router = APIRouter(
+    prefix="/v1/collections/{name}/documents",
+    tags=["documents"],
+    route_class=LimitedRoute,
+    responses=errors(*WITH_BODY),
+)
 
 
-@router.get("/documents", summary="Get documents by id", responses=responses(DocumentsResponse))
-async def get(request: Request, name: str, id: Ids) -> Response:
-    """All of them, or 404 if one does not exist."""
+@router.get("", summary="List documents, or get some by id", response_model=DocumentsResponse)
+async def list_documents(
+    request: Request,
+    service: Service,
+    id: Ids = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_FETCHED, description="Maximum number of documents.")] = 20,
+    after: Annotated[
+        str | None, Query(max_length=20, pattern="^[0-9]+$", description="`next` of the page before.")
+    ] = None,
+    where: Where = None,
+) -> Response:
+    """A page of the documents in insertion order; or those with the given ids, 404 if one does not exist."""
     max_bytes = get_limits(request).response_bytes
 
-    def task(collection: Collection) -> Json:
+    def get(collection: Collection) -> Json:
         documents, length = [], 0
-        for doc_id in id:
+        for doc_id in id or ():
             documents.append(document_to_json(collection.get(doc_id)))
             length += len(documents[-1]["text"])
             check_response_size(length, max_bytes)
-        return {"documents": documents}
+        return {"documents": documents, "next": None}
 
-    return json_response(request, await get_service(request, name).reader.run(task))
+    def list_page(collection: Collection) -> Json:
+        page = collection.page(after=after, limit=limit, where=where)
+        check_response_size(sum(len(document.text) for document in page.documents), max_bytes)
+        return {"documents": [document_to_json(one) for one in page.documents], "next": page.next}
+
+    return json_response(request, await service.reader.run(list_page if id is None else get))
 
 
-@router.post(
-    "/documents",
-    summary="Add or replace documents",
-    responses=responses(AddResponse, errors=WITH_BODY),
-    openapi_extra=request_body(AddRequest),
-)
-async def add(request: Request, name: str) -> Response:
+@router.post("", summary="Add or replace documents")
+async def add_documents(request: Request, service: WritableService, body: AddRequest) -> AddResponse:
     """All of them or none; they are on disk when the response is sent."""
-    service = get_writable_service(request, name)
-    body = await read_body(request, AddRequest)
-    records = [document.record for document in body.documents]
-
-    def task(collection: Collection) -> Json:
-        return added_to_json(collection.add(records), collection)
-
-    result = await service.writer.run(task)
-    request.app.state.metrics.count_written(name, result["inserted"] + result["replaced"])
-    return json_response(request, result)
+    repeated = [doc_id for doc_id, n in Counter(one.id for one in body.documents).items() if n > 1]
+    if repeated:
+        raise invalid(f"the id {quote(repeated[0])} is given more than once: send each document once")
+    return await _add(request, service, [document.record for document in body.documents])
 
 
-@router.post(
-    "/documents/delete",
-    summary="Delete documents by id or by filter",
-    responses=responses(DeleteResponse, errors=WITH_BODY),
-    openapi_extra=request_body(DeleteRequest),
-)
-async def delete(request: Request, name: str) -> Response:
-    """All of them or none; 404 if an id does not exist."""
-    service = get_writable_service(request, name)
-    body = await read_body(request, DeleteRequest)
+@router.post("/delete", summary="Delete documents by id or by filter")
+async def delete_documents(request: Request, service: WritableService, body: DeleteRequest) -> DeleteResponse:
+    """All of them or none; 404 if an id does not exist. An id that is given twice counts once."""
     check_exactly_one(body, "ids", "where")
 
-    def task(collection: Collection) -> Json:
+    def task(collection: Collection) -> DeleteResponse:
         if body.where is not None:
             deleted = collection.delete_where(body.where)
         else:
             deleted = collection.delete(body.ids or ())
-        return {"deleted": deleted, "documents": len(collection)}
+        return DeleteResponse(deleted=deleted, documents=len(collection))
 
     result = await service.writer.run(task)
-    request.app.state.metrics.count_written(name, result["deleted"])
-    return json_response(request, result)
+    request.app.state.metrics.count_written(service.name, result.deleted)
+    return result
 
 
-@router.post(
-    "/documents/lines",
-    summary="Upload documents as JSON lines",
-    responses=responses(AddResponse, errors=WITH_BODY),
-    openapi_extra=NDJSON_BODY,
-)
-async def upload(request: Request, name: str) -> Response:
-    """Written in batches; an error names the invalid line and the number of documents stored before it."""
-    service = get_writable_service(request, name)
+@router.post("/lines", summary="Upload documents as JSON lines", openapi_extra=NDJSON_BODY)
+async def upload_documents(request: Request, service: WritableService) -> AddResponse:
+    """Written in batches; an error names the invalid line and the number of documents stored before it.
+
+    If an id occurs more than once, the last document replaces the others.
+    """
     check_content_type(request, NDJSON_TYPE)
     total = Added(0, 0, 0)
     try:
@@ -147,24 +154,19 @@ async def upload(request: Request, name: str) -> Response:
     except ApiError as error:
         raise _with_stored_count(error, total) from error
     finally:
-        request.app.state.metrics.count_written(name, total.inserted + total.replaced)
-    result = await service.reader.run(lambda collection: added_to_json(total, collection))
-    return json_response(request, result)
+        request.app.state.metrics.count_written(service.name, total.inserted + total.replaced)
+    return await service.reader.run(lambda collection: to_response(total, collection))
 
 
 @router.get(
-    "/documents/lines",
+    "/lines",
     summary="Download documents as JSON lines",
     response_class=Response,
-    responses=responses(None) | other_content(NDJSON_TYPE),
+    responses=other_content(NDJSON_TYPE),
 )
-async def download(
-    request: Request,
-    name: str,
-    where: Annotated[str | None, Query(max_length=MAX_FILTER_CHARACTERS)] = None,
-) -> Response:
+async def download_documents(service: Service, where: Where = None) -> Response:
     """In insertion order; documents added during the download are not included."""
-    reader = get_service(request, name).reader
+    reader = service.reader
     documents = await reader.run(lambda collection: collection.documents(where=where))
     first = await reader.run(lambda _: _next_lines(documents))  # reports an invalid filter before the 200
 
@@ -177,14 +179,63 @@ async def download(
     return StreamingResponse(chunks(), media_type=NDJSON_TYPE)
 
 
-def added_to_json(added: Added, collection: Collection) -> Json:
-    """Return the result of an add as JSON values, with the size of the collection."""
-    return {
-        "inserted": added.inserted,
-        "replaced": added.replaced,
-        "without_known_words": added.without_code,
-        "documents": len(collection),
-    }
+# One document. Ids may contain slashes, so these routes come last.
+
+
+@router.get("/{id:path}", summary="Get a document", response_model=DocumentResponse)
+async def get_document(request: Request, service: Service, id: DocId) -> Response:
+    """404 if it does not exist."""
+    document = await service.reader.run(lambda collection: collection.get(id))
+    return json_response(request, document_to_json(document))
+
+
+@router.put("/{id:path}", summary="Add or replace a document")
+async def put_document(
+    request: Request, service: WritableService, id: DocId, body: DocumentContent
+) -> AddResponse:
+    """It is on disk when the response is sent."""
+    if body.record.get("id", id) != id:
+        raise invalid(f'the path has the id {quote(id)}, the body another one: omit "id"')
+    return await _add(request, service, [{**body.record, "id": id}])
+
+
+@router.patch("/{id:path}", summary="Change fields of a document", response_model=DocumentResponse)
+async def update_document(
+    request: Request, service: WritableService, id: DocId, body: DocumentChanges
+) -> Response:
+    """Fields that are not given stay as they are; null removes a field. Returns the new document."""
+    changes: dict[str, Any] = body.record
+    document = await service.writer.run(lambda collection: collection.update(id, changes))
+    request.app.state.metrics.count_written(service.name, 1)
+    return json_response(request, document_to_json(document))
+
+
+@router.delete("/{id:path}", summary="Delete a document")
+async def delete_document(request: Request, service: WritableService, id: DocId) -> DeleteResponse:
+    """404 if it does not exist."""
+
+    def task(collection: Collection) -> DeleteResponse:
+        return DeleteResponse(deleted=collection.delete([id]), documents=len(collection))
+
+    result = await service.writer.run(task)
+    request.app.state.metrics.count_written(service.name, 1)
+    return result
+
+
+async def _add(request: Request, service: CollectionService, records: list[Json]) -> AddResponse:
+    result = await service.writer.run(lambda collection: to_response(collection.add(records), collection))
+    request.app.state.metrics.count_written(service.name, result.inserted + result.replaced)
+    return result
+
+
+def to_response(added: Added, collection: Collection) -> AddResponse:
+    """Return the result of an add, with the size of the collection."""
+    return AddResponse(
+        inserted=added.inserted,
+        replaced=added.replaced,
+        without_known_words=added.without_code,
+        documents=len(collection),
+    )
 
 
 def _next_lines(documents: Iterator[Document]) -> bytes:
@@ -263,4 +314,4 @@ async def _read_lines(request: Request) -> AsyncIterator[tuple[int, bytes]]:
 def _with_stored_count(error: ApiError, total: Added) -> ApiError:
     stored = total.inserted + total.replaced
     message = f"{error}; {stored:,} documents before it were stored"
-    return ApiError(error.status, error.kind, message, **error.details)
+    return ApiError(error.status_code, error.kind, message, headers=error.headers, **error.details)

@@ -1,8 +1,10 @@
-"""Numba kernels of the searches: the exact scan of all codes and the scan of IVF lists.
+"""Numba kernels of the searches: scans of codes, all of them or those in IVF lists, and scores of all rows.
 
 A scan collects every code whose distance is below a limit. The limit starts at radius + 1 and, once k codes
 are collected, is the distance of the k-th: a later code at the same distance has a higher row and loses the
 tie. A histogram of the collected distances tells when the limit can be lowered.
+
+`snuh.index.kernels_numpy` has the same functions without numba.
 """
 
 from __future__ import annotations
@@ -215,3 +217,81 @@ def _gather(codes, picked, size, words, group):  # type: ignore[no-untyped-def]
         start = picked[j] * words
         for w in range(words):
             group[j * words + w] = codes[start + w]
+
+
+@njit()
+def assign(codes, centroids, assignments):  # type: ignore[no-untyped-def]
+    """Write the index of the nearest of the centroids (centroids * words,) for each code (rows, words)."""
+    count = len(centroids) // codes.shape[1]
+    near = np.empty(GROUP, dtype=np.uint16)
+    for row in range(len(codes)):
+        best = FAR
+        for first in range(0, count, GROUP):
+            size = min(GROUP, count - first)
+            hamming_distances(codes[row], centroids, first, size, near)
+            lowest = near[0]
+            for j in range(1, size):
+                lowest = min(lowest, near[j])
+            if lowest < best:
+                best = lowest
+                j = 0
+                while near[j] != lowest:
+                    j += 1
+                assignments[row] = first + j
+
+
+@njit(
+    "void(int64[::1], float32[::1], Array(int64, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True),"
+    " Array(uint8, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True), float32, float32,"
+    " float32[::1])"
+)
+def add_scores(terms, weights, indptr, rows, counts, lengths, constant, slope, scores):  # type: ignore[no-untyped-def]
+    """Add the BM25 scores of terms to the scores of all rows."""
+    for t in range(len(terms)):
+        weight = weights[t]
+        for k in range(indptr[terms[t]], indptr[terms[t] + 1]):
+            row = rows[k]
+            tf = np.float32(counts[k])
+            scores[row] += weight * tf / (tf + constant + slope * np.float32(lengths[row]))
+
+
+@njit("void(Array(uint8, 2, 'C', readonly=True), float32[:, ::1], float32[::1])")
+def sum_tables(codes, table, scores):  # type: ignore[no-untyped-def]
+    """Write the sum of table[byte, value] over the bytes of each code."""
+    for row in range(len(codes)):
+        total = np.float32(0.0)
+        for byte in range(codes.shape[1]):
+            total += table[byte, codes[row, byte]]
+        scores[row] = total
+
+
+@njit(
+    "int64(float32[::1], float32[::1], float32, float32, float32, float32,"
+    " Array(boolean, 1, 'C', readonly=True), int64, int64[::1], float32[::1])"
+)
+def collect(words, codes, word_mean, word_inverse, code_mean, code_inverse, allowed, k, rows, sums):  # type: ignore[no-untyped-def]
+    """Collect the rows with the k highest sums, and a few more; a full buffer is cut to k."""
+    size = 0
+    lowest = np.float32(-np.inf)
+    if k == 0:
+        return 0
+    for row in range(len(words)):
+        if len(allowed) and not allowed[row]:
+            continue
+        total = (words[row] - word_mean) * word_inverse + (codes[row] - code_mean) * code_inverse
+        if size >= k and total <= lowest:
+            continue
+        if size == len(rows):
+            order = np.argsort(-sums, kind="mergesort")[:k]  # ties keep the order of the rows
+            rows[:k] = rows[order]
+            sums[:k] = sums[order]
+            size = k
+            lowest = sums[k - 1]
+            if total <= lowest:
+                continue
+        rows[size] = row
+        sums[size] = total
+        size += 1
+        if size == k:
+            lowest = sums[:k].min()
+    return size
