@@ -69,7 +69,7 @@ def test_parameters_of_another_method_are_refused(tmp_path: Path) -> None:
     given = write(tmp_path, {"method": "snuh", "parameters": {"tau": 0.3}})
     with pytest.raises(InputError, match="has parameters of snuh, --method is vdsh: omit"):
         make_hasher("vdsh", config=given)
-    assert make_hasher("vdsh", config=Config("snuh", 24)).bits == 24
+    assert make_hasher("vdsh", config=write(tmp_path, {"method": "snuh", "bits": 24})).bits == 24
 
 
 @pytest.mark.parametrize(
