@@ -4,7 +4,7 @@
 
 Codes are drawn around centroids, as learnt codes are. A document is an id, a short text and two fields. A
 search is timed from the code to k hits with their ids, texts and fields; faiss `IndexBinaryFlat` returns
-rows. Prints JSON.
+rows. Another handle adds a document before each search "after a write". Prints JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -103,13 +104,19 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
         },
         rounds=max(3, rounds // 5),
     )
+    writer = Collection(folder)
+    written = median_after_writes(
+        {"exact": None, "filtered": some},
+        lambda number: writer.add([document(10 * (count + number) + 3)]),
+        lambda where: collection.search_codes(next(queries)[None], k=K, where=where),
+        rounds=rounds,
+    )
+    writer.close()
     start = time.perf_counter()
     collection._backend.seqs_where(parse(some))
     filtering = time.perf_counter() - start
-    table = collection._backend._codes  # type: ignore[attr-defined]
-    extra = (
-        table.base.seqs.nbytes + (0 if table.alive is None else table.alive.nbytes) + table.tail.seqs.nbytes
-    )
+    table = collection._backend._codes()  # type: ignore[attr-defined]
+    extra = table.base.seqs.nbytes + (0 if table.live is None else table.live.nbytes) + table.tail.seqs.nbytes
     store_bytes = collection.info().store_bytes
     collection.close()
     return {
@@ -120,16 +127,36 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, object]:
         "exact_over_faiss": medians["exact"] / medians["faiss"],
         "milliseconds_of_64_queries": {name: 1e3 * seconds for name, seconds in batched.items()},
         "batched_exact_over_faiss": batched["exact"] / batched["faiss"],
+        "milliseconds_after_a_write": {name: 1e3 * seconds for name, seconds in written.items()},
+        "filtered_over_exact_after_a_write": written["filtered"] / written["exact"],
         "seconds_of_a_new_filter": filtering,
         "bytes_per_document_beyond_the_code": extra / count,
         "store_bytes_per_document": store_bytes / count,
         "lists": {
             "seconds": clustering,
-            "n_probe": lists.settings["read"],
+            "settings": dict(lists.settings),
             "recall": lists.recall,
             "k": lists.k,
         },
     }
+
+
+def median_after_writes(
+    filters: dict[str, str | None],
+    write: Callable[[int], object],
+    search: Callable[[str | None], object],
+    *,
+    rounds: int,
+) -> dict[str, float]:
+    """Return the median seconds of a search with each filter, each after a write of its own."""
+    seconds: dict[str, list[float]] = {name: [] for name in filters}
+    for number in range(rounds):
+        for index, (name, where) in enumerate(filters.items()):
+            write(len(filters) * number + index)
+            start = time.perf_counter()
+            search(where)
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 def clustered_codes(rng: np.random.Generator, count: int) -> NDArray[np.uint8]:

@@ -94,8 +94,8 @@ def search(run: Run, seed: int) -> None:
             text, k = rng.choice(TEXTS), rng.choice([1, 10, 50])
             expected = run.steady.nearest(text, k=k)
             started = time.perf_counter()
-            every = client.search(text, k=k)
-            some = client.search(text, k=k, where=run.steady.where)
+            every = client.search(text, k=k, mode="codes")
+            some = client.search(text, k=k, mode="codes", where=run.steady.where)
             run.seconds.append((time.perf_counter() - started) / 2)
             run.counts["searches"] += 2
             if plain(some) != expected:
@@ -123,7 +123,7 @@ def write(run: Run, seed: int) -> None:
                 client.add({"id": name, "text": text, "writer": seed} for name, text in new.items())
                 run.counts["adds"] += len(new)
                 mine |= new
-            found = client.search(TEXTS[0], k=1_000, where=f"writer = {seed}")
+            found = client.search(TEXTS[0], k=1_000, mode="codes", where=f"writer = {seed}")
             run.counts["searches"] += 1
             if {hit.document.id: hit.document.text for hit in found} != mine:
                 raise ValueError("the search did not return what was written")
