@@ -145,7 +145,7 @@ def evaluate(
     from snuh.encoding import encode_source
     from snuh.errors import InputError
     from snuh.evaluation import evaluate_splits
-    from snuh.urls import redact
+    from snuh.io import redact
 
     if queries is not None:
         if source is not None:

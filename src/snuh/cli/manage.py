@@ -153,7 +153,7 @@ def delete(
     from snuh.cli.output import plural, print_facts, print_json
     from snuh.collection import Collection
     from snuh.errors import InputError
-    from snuh.urls import redact
+    from snuh.io import redact
 
     for doc_id in ids or ():
         check_text(doc_id)
@@ -184,7 +184,7 @@ def copy(
 
     from snuh.cli.output import check_writable, display, plural, print_facts, print_json, print_steps
     from snuh.collection.copy import copy_collection
-    from snuh.urls import is_remote, redact
+    from snuh.io import is_remote, redact
 
     started = time.perf_counter()
     if not is_remote(target):
@@ -216,8 +216,8 @@ def rehash(
 
     from snuh.cli.output import display, print_facts, print_json
     from snuh.collection import Collection
+    from snuh.io import redact
     from snuh.model import load
-    from snuh.urls import redact
 
     started = time.perf_counter()
     with Collection(collection) as opened:
@@ -253,7 +253,7 @@ def index(
     from snuh.cli.output import print_facts, print_json
     from snuh.collection import Collection
     from snuh.collection.results import index_to_json
-    from snuh.urls import redact
+    from snuh.io import redact
 
     with Collection(collection) as opened:
         built = opened.build_index(k=k, recall=recall)
@@ -284,7 +284,7 @@ def export(
     from snuh.cli.output import check_writable, display, print_facts, print_json, with_progress
     from snuh.cli.writers import DOCUMENT_SUFFIXES, Layout, check_suffix, document_writer
     from snuh.collection import Collection
-    from snuh.urls import redact
+    from snuh.io import redact
 
     check_suffix(out, DOCUMENT_SUFFIXES, what="documents")
     check_writable(out)

@@ -105,7 +105,7 @@ def reproduce(
     """
     from snuh.cli.training import read_config
     from snuh.experiments.run import read_rows
-    from snuh.experiments.targets import find_target
+    from snuh.experiments.runner import find_target
 
     chosen = find_target(target)
     default = chosen.quick if quick else chosen.default

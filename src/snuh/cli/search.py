@@ -92,7 +92,7 @@ def search(
     certain the query is of it, --rerank cosine compares TF-IDF rows.
     """
     from snuh.cli.output import holds_collection
-    from snuh.urls import is_remote, redact
+    from snuh.io import is_remote, redact
 
     _check_k(k)
     if (text is None) == (queries is None):

@@ -79,8 +79,7 @@ def tune(
     from snuh.cli.output import check_writable, display, open_documents
     from snuh.cli.training import check_config_path, check_features, make_hasher
     from snuh.experiments.run import check_select
-    from snuh.tuning.objective import Objective, read_tuning_data
-    from snuh.tuning.search_space import build_search_space, check_tunable
+    from snuh.tuning.objective import Objective, build_search_space, check_tunable, read_tuning_data
     from snuh.tuning.study import Study
 
     by = check_select(select)

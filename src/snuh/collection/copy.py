@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from snuh.collection.backend import NewDocument, ensure_absent, module_of
-from snuh.urls import Location
+from snuh.io import Location
 
 BATCH_DOCUMENTS = 1_000
 TIMEOUT_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""Executing one run: fit, evaluate the codes of the test documents, and return the row of results."""
+"""The targets by name, and executing one run: fit, evaluate the codes, and return the row of results."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from typing import Any
 
 from snuh import __version__
 from snuh.encoder import Encoder
-from snuh.errors import SnuhError
-from snuh.experiments.case_study import examples
+from snuh.errors import InputError, SnuhError, suggest
+from snuh.experiments.case_study import CASE_STUDY, examples
 from snuh.experiments.corpora import Corpus, locate, open_texts
+from snuh.experiments.efficiency import EFFICIENCY
 from snuh.experiments.environment import machine_info, peak_megabytes, reset_peak_memory, versions
-from snuh.experiments.maps import map_points
+from snuh.experiments.maps import MAP, map_points
+from snuh.experiments.precision_tables import APPENDIX, TABLE1, TABLE2
 from snuh.experiments.run import Artifact, Row, Run, check_completed
+from snuh.experiments.score_study import SCORE_STUDY
 from snuh.experiments.scores import LabelScore
+from snuh.experiments.sweeps import SWEEPS
+from snuh.experiments.target import Target
 from snuh.methods import make
 from snuh.metrics import evaluate_codes
 from snuh.progress import OnProgress, Progress
@@ -149,3 +154,19 @@ def _outcome(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:
         "epoch_seconds": round(statistics.median(epochs), 4) if epochs else None,
         "observed": None if artifact is None else artifact(run, estimator.encoder_, corpus),
     }
+
+
+# Targets
+
+TARGETS = {
+    target.name: target
+    for target in (TABLE1, TABLE2, *SWEEPS, EFFICIENCY, CASE_STUDY, MAP, APPENDIX, SCORE_STUDY)
+}
+
+
+def find_target(name: str) -> Target:
+    """Return a target; InputError suggests the nearest name if there is none."""
+    if name not in TARGETS:
+        known = ", ".join(TARGETS)
+        raise InputError(f'unknown target "{name}"{suggest(name, TARGETS)}: known targets are {known}')
+    return TARGETS[name]

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from snuh.errors import InputError
-from snuh.filters.tree import KEYWORDS, Field, Value
+from snuh.filters.tree import INT64_RANGE, KEYWORDS, Field, Value
 from snuh.text import printable, shorten
 
 MAX_CHARACTERS = 10_000
 MAX_QUOTE = 40  # characters
 POINTER_CONTEXT = 30  # characters on each side
-INT64_RANGE = range(-(2**63), 2**63)  # other integers are read as floats, as SQLite does in JSON
 
 # "++" and "*+" are possessive: no text takes more than one pass.
 STRING = re.compile(r'"(?:[^"\\]|\\.|"")*+"' + r"|'(?:[^'\\]|\\.|'')*+'", re.DOTALL)
