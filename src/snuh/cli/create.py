@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.base_command import EXIT_INTERRUPTED, say
-from snuh.cli.options import (
+from snuh.cli.base_command import (
+    EXIT_INTERRUPTED,
     MAX_CHARACTERS,
     CollectionAddress,
     ConfigFile,
@@ -24,6 +24,7 @@ from snuh.cli.options import (
     Source,
     SplitField,
     TextField,
+    say,
 )
 from snuh.errors import InputError, SnuhError
 

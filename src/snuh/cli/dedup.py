@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from snuh.cli.options import IdField, Json, Source, TextField
+from snuh.cli.base_command import IdField, Json, Source, TextField
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import (
+from snuh.cli.base_command import (
     IdField,
     Json,
     LabelsField,

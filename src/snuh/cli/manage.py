@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.base_command import check_text
-from snuh.cli.options import CollectionAddress, IdField, Json, TextField, Where
+from snuh.cli.base_command import CollectionAddress, IdField, Json, TextField, Where, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

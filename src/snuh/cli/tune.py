@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.base_command import EXIT_INTERRUPTED, say
-from snuh.cli.options import Bits, IdField, Json, Source, TextField
+from snuh.cli.base_command import EXIT_INTERRUPTED, Bits, IdField, Json, Source, TextField, say
 from snuh.errors import InputError, MissingExtraError, SnuhError
 from snuh.methods import DEFAULT
 
