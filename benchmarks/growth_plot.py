@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree.ElementTree import tostring
 
 from snuh.experiments.report.charts import Point, Series, Text, line_chart, series_color
-from snuh.experiments.report.html import tag
+from snuh.experiments.report.section import tag
 
 
 def draw(stages: dict[str, Any]) -> str:

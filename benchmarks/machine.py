@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from snuh.experiments.environment import commit, machine_info, versions
+from snuh.experiments.runner import commit, machine_info, versions
 
 PEERS = ("snuh", "faiss-cpu", "sparse-dot-topn", "usearch", "datasketch")
 

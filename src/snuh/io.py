@@ -1,4 +1,7 @@
-"""JSON and array files, checksums, and atomic replacement of files and model folders."""
+"""Files and folders: JSON, arrays, checksums, atomic replacement; and locations of collections.
+
+A location is a folder or the URL of a database server, whose secrets `redact` hides.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -300,3 +303,57 @@ def _plain(value: object) -> object:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+# Locations of collections
+
+Location: TypeAlias = Path | str
+
+BACKEND_MODULES = {  # by URL scheme
+    "postgresql": "snuh.collection.postgres",
+    "postgres": "snuh.collection.postgres",
+    "milvus": "snuh.collection.milvus",
+}
+SCHEME = re.compile(rf"({'|'.join(BACKEND_MODULES)})://", re.IGNORECASE)
+# An allowlist: any other parameter may hold a secret, whatever future clients call it.
+PUBLIC_PARAMETERS = (
+    "application_name|collection|connect_timeout|dbname|host|hostaddr|port|sslmode"
+    "|target_session_attrs|tls|user"
+)
+# A password may contain any character, so everything up to the last "@" is redacted.
+PASSWORD = re.compile(r"(?<=://)[^/?#@:]*:(?P<secret>.*)(?=@[^@]*$)", re.DOTALL)
+PARAMETER = re.compile(rf"[?&](?!(?:{PUBLIC_PARAMETERS})=)(?:[^=&?]*=)?(?P<secret>[^&]+)")
+
+
+def is_remote(location: Location) -> bool:
+    """Tell whether a location is the URL of a database server rather than a folder."""
+    return isinstance(location, str) and SCHEME.match(location) is not None
+
+
+def redact(location: Location) -> str:
+    """Return a location with its secrets replaced by "***", for messages, logs and responses."""
+    if not is_remote(location):
+        return str(location)
+    url = str(location)
+    secrets = sorted(
+        match.span("secret") for pattern in (PASSWORD, PARAMETER) for match in pattern.finditer(url)
+    )
+    parts, end = [], 0
+    for start, stop in secrets:
+        if start >= end:  # overlapping secrets are redacted once
+            parts += [url[end:start], "***"]
+        end = max(end, stop)
+    return "".join([*parts, url[end:]])
+
+
+def check_credentials(url: str) -> None:
+    """Raise InputError if the user or password contains a character that must be percent-encoded.
+
+    Otherwise a part of the password would be parsed as the host or path, and appear in messages.
+    """
+    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
+    if authority.count("@") > 1 or "@" in path:
+        raise InputError(
+            f"{redact(url)}: expected one @, before the host: in a user or password write %40 for @, "
+            "%2F for / and %3A for :"
+        )

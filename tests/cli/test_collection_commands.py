@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import snuh
-from snuh.cli.options import MAX_CHARACTERS
+from snuh.cli.base_command import MAX_CHARACTERS
 from tests.cli.running import environment, run, run_process, start
 from tests.cli.test_processes import ENDLESS, run_guarded, wait_for_epoch
 from tests.worlds import planted_topics, topic_words, write_jsonl

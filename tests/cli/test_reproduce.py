@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from snuh.experiments.run import read_rows, run_key
-from snuh.experiments.targets import TARGETS
+from snuh.experiments.runner import TARGETS
 from tests.cli.running import Ran, environment, run, run_without, start
 from tests.cli.test_processes import run_guarded
 from tests.experiments.worlds import data_folder, finished, write_corpus

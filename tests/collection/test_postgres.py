@@ -31,7 +31,7 @@ from snuh.collection.postgres import connection
 from snuh.collection.postgres.connection import translate_error
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, ModelError, SnuhError
-from snuh.urls import redact
+from snuh.io import redact
 from tests.cli.running import environment, run
 from tests.collection.engines import Postgres, postgres
 from tests.collection.postgres_server import PASSWORD, SECONDS, free_port

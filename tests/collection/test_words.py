@@ -9,10 +9,9 @@ import pytest
 import snuh
 from snuh.collection.copy import copy_collection
 from snuh.collection.local.word_table import WORDS_FILE, WordTable
-from snuh.collection.query_text import QueryText, parse_query
 from snuh.errors import InputError
 from snuh.features.analyzer import Analyzer
-from snuh.search import Hit
+from snuh.search import Hit, QueryText, parse_query
 from tests.collection.worlds import toy_model
 
 TEXTS = {

@@ -9,8 +9,8 @@ import pytest
 
 from snuh.errors import InputError
 from snuh.experiments.precision_tables import TABLE1
+from snuh.experiments.runner import TARGETS
 from snuh.experiments.sweeps import SWEEPS
-from snuh.experiments.targets import TARGETS
 from tests.experiments.worlds import finished, table_cells
 
 TREES, TAU = TARGETS["trees"], TARGETS["tau"]

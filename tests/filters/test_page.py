@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from snuh.filters import FilterError, parse
-from snuh.filters.lexer import MAX_CHARACTERS
-from snuh.filters.parser import MAX_CONDITIONS, MAX_NESTING, MAX_VALUES
+from snuh.filters.parser import MAX_CHARACTERS, MAX_CONDITIONS, MAX_NESTING, MAX_VALUES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text(encoding="utf-8")
 

@@ -144,13 +144,13 @@ def test_auto_is_exact_for_few_documents_and_approximate_for_many(
 ) -> None:
     X, dense_parts = topics(300)
     assert nearest_neighbors(X, k=K, dense_parts=dense_parts).summary == {"search": "exact"}
-    monkeypatch.setattr("snuh.graph.APPROXIMATE_FROM_WITH_DENSE", 300)
+    monkeypatch.setattr("snuh.graph.neighbors.APPROXIMATE_FROM_WITH_DENSE", 300)
     assert nearest_neighbors(X, k=K, dense_parts=dense_parts).summary == {
         "search": "approximate",
         "recall": 1.0,
     }
     assert nearest_neighbors(X, k=K).recall is None  # the limit is higher for sparse rows alone
-    monkeypatch.setattr("snuh.graph.APPROXIMATE_FROM", 300)
+    monkeypatch.setattr("snuh.graph.neighbors.APPROXIMATE_FROM", 300)
     assert nearest_neighbors(X, k=K).recall is not None
 
 

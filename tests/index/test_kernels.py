@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.kernels import VERSIONS, using
 
 from snuh.index import kernels, kernels_numpy, scan_many
-from snuh.index.bm25 import Part, bm25_scores, build_postings
-from snuh.index.fusion import Standard, code_scores, top_rows
+from snuh.index.bm25 import Part, Standard, bm25_scores, build_postings, code_scores, top_rows
 from snuh.index.ivf import IVF
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from snuh.errors import InputError
-from snuh.tuning.search_space import SearchSpace
+from snuh.tuning.objective import SearchSpace
 from snuh.tuning.study import Study, TrialPruned
 from tests.worlds import files_limited_to
 

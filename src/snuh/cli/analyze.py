@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import IdField, Json, Settings, TextField
+from snuh.cli.base_command import IdField, Json, Settings, TextField
 
 if TYPE_CHECKING:
     from snuh.corpus import TextSource

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
 import typer
 
-import snuh
 from snuh.cli import analyze, create, dedup, demo, encode, fit, manage, reproduce, search, serve, spark, tune
-from snuh.cli.base_command import Command, CommandGroup
+from snuh.cli.base_command import Command, CommandGroup, global_options
 
 HELP = """Semantic hashing: learn short binary codes for text documents, and search by them.
 
@@ -37,20 +35,7 @@ app = typer.Typer(
 )
 
 
-def _show_version(requested: bool) -> None:
-    if requested:
-        typer.echo(f"snuh {snuh.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
-    ] = False,
-) -> None:
-    """Handle the options before the command."""
+app.callback()(global_options)
 
 
 def _register(

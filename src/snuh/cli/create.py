@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.base_command import EXIT_INTERRUPTED, say
-from snuh.cli.options import (
+from snuh.cli.base_command import (
+    EXIT_INTERRUPTED,
     MAX_CHARACTERS,
     CollectionAddress,
     ConfigFile,
@@ -24,6 +24,7 @@ from snuh.cli.options import (
     Source,
     SplitField,
     TextField,
+    say,
 )
 from snuh.errors import InputError, SnuhError
 
@@ -83,8 +84,8 @@ def create(
     from snuh.cli.output import LimitedSource, check_writable, open_texts, print_json
     from snuh.cli.training import make_hasher
     from snuh.collection import Added, Collection, ensure_absent
+    from snuh.io import is_remote
     from snuh.model import load
-    from snuh.urls import is_remote
 
     started = time.perf_counter()
     ensure_absent(collection)
@@ -144,7 +145,7 @@ def _train(address: str, source: TextSource, hasher: TextHasher, *, words: bool)
     from snuh.cli.training import train
     from snuh.collection import Collection
     from snuh.errors import CollectionError
-    from snuh.urls import redact
+    from snuh.io import redact
 
     def create_collection() -> None:
         if hasher.model_ is None:
@@ -203,7 +204,7 @@ def add(
     """
     from snuh.cli.output import open_texts, print_facts, print_json
     from snuh.collection import Collection
-    from snuh.urls import redact
+    from snuh.io import redact
 
     started = time.perf_counter()
     _check_max_characters(max_characters)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from snuh.cli.options import IdField, Json, Source, TextField
+from snuh.cli.base_command import IdField, Json, Source, TextField
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def dedup(
     from snuh.collection import Collection
     from snuh.dedup import deduplicate
     from snuh.errors import InputError
-    from snuh.urls import redact
+    from snuh.io import redact
 
     if drop and not holds_collection(source):
         raise InputError(f"--drop deletes from a collection, and {source} is not one: use --out")

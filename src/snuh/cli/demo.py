@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import Bits, Json
+from snuh.cli.base_command import Bits, Json
 
 if TYPE_CHECKING:
     from snuh.cli.output import Display

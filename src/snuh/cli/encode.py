@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import (
+from snuh.cli.base_command import (
     IdField,
     Json,
     LabelsField,
@@ -145,7 +145,7 @@ def evaluate(
     from snuh.encoding import encode_source
     from snuh.errors import InputError
     from snuh.evaluation import evaluate_splits
-    from snuh.urls import redact
+    from snuh.io import redact
 
     if queries is not None:
         if source is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import (
+from snuh.cli.base_command import (
     ConfigFile,
     IdField,
     Json,
@@ -181,7 +181,7 @@ def bits(
     from snuh.cli.output import load_model, print_json
     from snuh.errors import InputError
     from snuh.explain import bit_meanings
-    from snuh.urls import redact
+    from snuh.io import redact
 
     if words < 1:
         raise InputError(f"--words must be at least 1, got {words}")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.base_command import check_text
-from snuh.cli.options import CollectionAddress, IdField, Json, TextField, Where
+from snuh.cli.base_command import CollectionAddress, IdField, Json, TextField, Where, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,7 +152,7 @@ def delete(
     from snuh.cli.output import plural, print_facts, print_json
     from snuh.collection import Collection
     from snuh.errors import InputError
-    from snuh.urls import redact
+    from snuh.io import redact
 
     for doc_id in ids or ():
         check_text(doc_id)
@@ -184,7 +183,7 @@ def copy(
 
     from snuh.cli.output import check_writable, display, plural, print_facts, print_json, print_steps
     from snuh.collection.copy import copy_collection
-    from snuh.urls import is_remote, redact
+    from snuh.io import is_remote, redact
 
     started = time.perf_counter()
     if not is_remote(target):
@@ -216,8 +215,8 @@ def rehash(
 
     from snuh.cli.output import display, print_facts, print_json
     from snuh.collection import Collection
+    from snuh.io import redact
     from snuh.model import load
-    from snuh.urls import redact
 
     started = time.perf_counter()
     with Collection(collection) as opened:
@@ -253,7 +252,7 @@ def index(
     from snuh.cli.output import print_facts, print_json
     from snuh.collection import Collection
     from snuh.collection.results import index_to_json
-    from snuh.urls import redact
+    from snuh.io import redact
 
     with Collection(collection) as opened:
         built = opened.build_index(k=k, recall=recall)
@@ -284,7 +283,7 @@ def export(
     from snuh.cli.output import check_writable, display, print_facts, print_json, with_progress
     from snuh.cli.writers import DOCUMENT_SUFFIXES, Layout, check_suffix, document_writer
     from snuh.collection import Collection
-    from snuh.urls import redact
+    from snuh.io import redact
 
     check_suffix(out, DOCUMENT_SUFFIXES, what="documents")
     check_writable(out)

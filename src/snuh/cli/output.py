@@ -19,9 +19,8 @@ import typer
 from snuh.corpus import Document, FractionCallback, MatrixSource, TextSource, open_source
 from snuh.corpus.source import source_path
 from snuh.errors import InputError
-from snuh.io import dump_json, is_collection_folder, is_model, resolve
+from snuh.io import dump_json, is_collection_folder, is_model, is_remote, redact, resolve
 from snuh.progress import EpochReport, Progress
-from snuh.urls import is_remote, redact
 
 if TYPE_CHECKING:
     from rich.console import Console

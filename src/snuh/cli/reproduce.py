@@ -105,7 +105,7 @@ def reproduce(
     """
     from snuh.cli.training import read_config
     from snuh.experiments.run import read_rows
-    from snuh.experiments.targets import find_target
+    from snuh.experiments.runner import find_target
 
     chosen = find_target(target)
     default = chosen.quick if quick else chosen.default
@@ -196,9 +196,8 @@ def _execute_pending(runs: Sequence[Run], path: Path, *, retry: bool) -> None:
     """Execute the runs that are missing in a results file, and add each to it when it finishes."""
     from snuh.cli.output import plural
     from snuh.experiments.corpora import Corpora
-    from snuh.experiments.environment import commit
     from snuh.experiments.run import ResultsFile, pending_runs, read_rows
-    from snuh.experiments.runner import check_runs
+    from snuh.experiments.runner import check_runs, commit
 
     check_runs(pending_runs(runs, read_rows(path) if path.exists() else [], retry=retry))
     with ResultsFile(path, retry=retry) as results:

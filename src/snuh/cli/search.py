@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from snuh.cli.base_command import check_text, say
-from snuh.cli.options import (
+from snuh.cli.base_command import (
     Approximate,
     CollectionAddress,
     Explain,
@@ -23,6 +22,8 @@ from snuh.cli.options import (
     SearchMode,
     TextField,
     Where,
+    check_text,
+    say,
 )
 from snuh.errors import InputError
 from snuh.text import sanitize
@@ -92,7 +93,7 @@ def search(
     certain the query is of it, --rerank cosine compares TF-IDF rows.
     """
     from snuh.cli.output import holds_collection
-    from snuh.urls import is_remote, redact
+    from snuh.io import is_remote, redact
 
     _check_k(k)
     if (text is None) == (queries is None):

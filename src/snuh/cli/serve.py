@@ -186,7 +186,7 @@ def _check_extra() -> None:
 
 
 def _check_level(level: str) -> None:
-    from snuh.server.logs import LEVELS
+    from snuh.server.run import LEVELS
 
     if level not in LEVELS:
         raise InputError(f'--log-level must be one of {", ".join(LEVELS)}, got "{level}"')

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.options import IdField, Json, Length, Method, Seed, Settings, TextField
+from snuh.cli.base_command import IdField, Json, Length, Method, Seed, Settings, TextField
 
 if TYPE_CHECKING:
     from snuh.spark.encoding import WrittenCodes

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.base_command import EXIT_INTERRUPTED, say
-from snuh.cli.options import Bits, IdField, Json, Source, TextField
+from snuh.cli.base_command import EXIT_INTERRUPTED, Bits, IdField, Json, Source, TextField, say
 from snuh.errors import InputError, MissingExtraError, SnuhError
 from snuh.methods import DEFAULT
 
@@ -79,8 +78,7 @@ def tune(
     from snuh.cli.output import check_writable, display, open_documents
     from snuh.cli.training import check_config_path, check_features, make_hasher
     from snuh.experiments.run import check_select
-    from snuh.tuning.objective import Objective, read_tuning_data
-    from snuh.tuning.search_space import build_search_space, check_tunable
+    from snuh.tuning.objective import Objective, build_search_space, check_tunable, read_tuning_data
     from snuh.tuning.study import Study
 
     by = check_select(select)

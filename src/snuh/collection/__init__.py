@@ -6,7 +6,7 @@ from snuh.collection.backend import ensure_absent, is_collection, short_name
 from snuh.collection.collection import Collection
 from snuh.collection.query import Rerank
 from snuh.collection.results import Added, IndexInfo, Info
-from snuh.urls import is_remote, redact
+from snuh.io import is_remote, redact
 
 __all__ = [
     "Added",

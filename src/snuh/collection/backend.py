@@ -30,8 +30,8 @@ from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, MissingExtraError
 from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter
+from snuh.io import BACKEND_MODULES, SCHEME, Location
 from snuh.model import Model
-from snuh.urls import BACKEND_MODULES, SCHEME, Location
 
 logger = logging.getLogger(__name__)
 

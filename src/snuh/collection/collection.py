@@ -35,11 +35,11 @@ from snuh.errors import (
 )
 from snuh.explain import Explanation, explain
 from snuh.filters import Filter
+from snuh.io import Location
 from snuh.metrics import code_health
 from snuh.model import Model
 from snuh.search import Hits
 from snuh.text import html_table
-from snuh.urls import Location
 
 MAX_SUGGESTED_ID, SUGGESTION_POOL = 100, 25  # characters of an unknown id; neighbouring ids compared
 MAX_FIELDS = 1_000

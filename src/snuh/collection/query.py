@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from snuh.codes import unpack
 from snuh.collection.backend import Backend, Match, Ranking, WordQuery
-from snuh.collection.query_text import QueryText, parse_query
 from snuh.corpus import Document
 from snuh.corpus.document import excerpt
 from snuh.encoder import Encoder
@@ -22,7 +21,7 @@ from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter, parse
 from snuh.filters.tree import ID, LABELS, SPLIT
 from snuh.model import Model
-from snuh.search import Hit, Hits, check_query, no_known_words
+from snuh.search import Hit, Hits, QueryText, check_query, no_known_words, parse_query
 
 Rerank = Literal["asymmetric", "cosine"]
 Mode = Literal["codes", "words", "hybrid"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snuh.dedup.documents import Duplicate, DuplicateReport, Keep, deduplicate
+from snuh.dedup.documents import Duplicate, DuplicateReport, Keep, WordRows, deduplicate
 from snuh.dedup.near_duplicates import (
     DEFAULT_THRESHOLD,
     Duplicates,
@@ -11,7 +11,6 @@ from snuh.dedup.near_duplicates import (
     default_radius,
     find_duplicates,
 )
-from snuh.dedup.words import WordRows
 
 __all__ = [
     "DEFAULT_THRESHOLD",

@@ -1,23 +1,37 @@
-"""Executing one run: fit, evaluate the codes of the test documents, and return the row of results."""
+"""The targets by name, and executing one run: fit, evaluate the codes, and return the row of results.
+
+A row also tells the environment of the run: machine, package versions, commit and memory.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
+import snuh
 from snuh import __version__
 from snuh.encoder import Encoder
-from snuh.errors import SnuhError
-from snuh.experiments.case_study import examples
+from snuh.errors import InputError, SnuhError, suggest
+from snuh.experiments.case_study import CASE_STUDY, examples
 from snuh.experiments.corpora import Corpus, locate, open_texts
-from snuh.experiments.environment import machine_info, peak_megabytes, reset_peak_memory, versions
-from snuh.experiments.maps import map_points
+from snuh.experiments.efficiency import EFFICIENCY
+from snuh.experiments.maps import MAP, map_points
+from snuh.experiments.precision_tables import APPENDIX, TABLE1, TABLE2
 from snuh.experiments.run import Artifact, Row, Run, check_completed
+from snuh.experiments.score_study import SCORE_STUDY
 from snuh.experiments.scores import LabelScore
+from snuh.experiments.sweeps import SWEEPS
+from snuh.experiments.target import Target
 from snuh.methods import make
 from snuh.metrics import evaluate_codes
 from snuh.progress import OnProgress, Progress
@@ -149,3 +163,106 @@ def _outcome(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:
         "epoch_seconds": round(statistics.median(epochs), 4) if epochs else None,
         "observed": None if artifact is None else artifact(run, estimator.encoder_, corpus),
     }
+
+
+# Targets
+
+TARGETS = {
+    target.name: target
+    for target in (TABLE1, TABLE2, *SWEEPS, EFFICIENCY, CASE_STUDY, MAP, APPENDIX, SCORE_STUDY)
+}
+
+
+def find_target(name: str) -> Target:
+    """Return a target; InputError suggests the nearest name if there is none."""
+    if name not in TARGETS:
+        known = ", ".join(TARGETS)
+        raise InputError(f'unknown target "{name}"{suggest(name, TARGETS)}: known targets are {known}')
+    return TARGETS[name]
+
+
+# The environment
+
+RESULTS_FOLDER = "results"  # of the checkout; changes there do not make it dirty
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
+
+
+def machine_info() -> dict[str, Any]:
+    """Return processor, SIMD extensions used by NumPy, cores, threads used, load and system."""
+    import numba
+
+    return {
+        "cpu": _processor(),
+        "simd": _simd_extensions(),  # they change the order of floating-point sums, so the last digits
+        "cores": os.cpu_count(),
+        "threads": numba.get_num_threads(),
+        "load": round(os.getloadavg()[0], 2),  # timings are reliable only if it is well below the cores
+        "system": platform.platform(),
+    }
+
+
+def versions(extra: Sequence[str] = ()) -> dict[str, str]:
+    """Return the versions of Python, of the packages that results depend on, and of `extra` if installed."""
+    installed = {"python": platform.python_version()}
+    for package in (*PACKAGES, *extra):
+        try:
+            installed[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return installed
+
+
+def commit() -> str | None:
+    """Return the commit of the checkout that the package runs from, with "-dirty" if files were changed.
+
+    Changes in the results folder do not count: measurements are added there.
+    """
+    root = Path(snuh.__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        head = _git("rev-parse", "HEAD", cwd=root)
+        changes = _git("diff", "--quiet", "HEAD", "--", ".", f":(exclude){RESULTS_FOLDER}", cwd=root)
+    except FileNotFoundError:  # git is not installed
+        return None
+    if head.returncode:  # for example before the first commit
+        return None
+    return head.stdout.strip() + ("-dirty" if changes.returncode else "")
+
+
+def _git(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True)
+
+
+def reset_peak_memory() -> None:
+    """Restart `peak_megabytes` from the current memory, where the system supports it (Linux)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def peak_megabytes() -> int:
+    """Return the peak memory of this process, since it started or since `reset_peak_memory`."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, kibibytes elsewhere
+    return round(peak * unit / 1e6)
+
+
+def _simd_extensions() -> list[str]:
+    import numpy as np
+
+    config: Any = np.show_config(mode="dicts")  # typed as if it only printed
+    extensions = config.get("SIMD Extensions", {})  # empty lists are left out
+    return [*extensions.get("baseline", []), *extensions.get("found", [])]
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

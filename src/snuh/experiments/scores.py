@@ -34,7 +34,7 @@ from snuh.encoder import Encoder
 from snuh.features import check_matrix, unit_rows
 from snuh.graph import DensePart, nearest_neighbors
 from snuh.metrics import code_health, precision_at_k
-from snuh.training.defaults import DEFAULTS_BY_SIZE
+from snuh.training import DEFAULTS_BY_SIZE
 from snuh.training.spectral import fit_lsa
 from snuh.training.validation_score import (
     MAX_DATABASE,

@@ -20,7 +20,7 @@ from snuh.experiments.target import (
     describe,
 )
 from snuh.methods import method_class
-from snuh.training.defaults import resolve_for_large_corpus
+from snuh.training import resolve_for_large_corpus
 
 
 def sweep(parameter: str, values: tuple[float, ...]) -> Target:

@@ -1,17 +1,23 @@
-"""The syntax tree of filters; `str` of a node is a filter that parses to an equal node.
+"""The syntax tree of filters, and what it means: `matches` evaluates it in Python.
 
-Negated operators have no node of their own: `a != 1` is `Not(Comparison(a, "=", 1))`.
+`str` of a node is a filter that parses to an equal node. Negated operators have no node of their own:
+`a != 1` is `Not(Comparison(a, "=", 1))`. Logic is two-valued: a condition on a missing field is false, and
+`not` of it is true. `snuh.filters.sql` is the equivalent of `matches` for SQLite.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Value: TypeAlias = str | int | float | bool
 Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
+
+INT64_RANGE = range(-(2**63), 2**63)  # other integers are read as floats, as SQLite does in JSON
 
 # A field with one of these names is written in backticks.
 KEYWORDS = frozenset({"and", "or", "not", "in", "is", "contains", "null", "true", "false"})
@@ -185,3 +191,83 @@ def value_problem(field: Field, value: object) -> str:
     if field.keys[0] in (ID, SPLIT, LABELS) and not isinstance(value, str):
         return f'a string in quotes for "{field}"'
     return ""
+
+
+# Evaluation
+
+ORDERS: dict[str, Callable[[str | float, str | float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def matches(filter_: Filter, record: Mapping[str, object]) -> bool:
+    """Tell whether a record matches a filter.
+
+    The record has the document's `id`, `split` and `labels` and its metadata, all of them JSON values.
+    """
+    match filter_:
+        case And(parts):
+            return all(matches(part, record) for part in parts)
+        case Or(parts):
+            return any(matches(part, record) for part in parts)
+        case Not(part):
+            return not matches(part, record)
+        case IsNull(field):
+            return _value_of(record, field) is None
+        case In(field, values):
+            actual = _value_of(record, field)
+            return any(_equals(actual, value) for value in values)
+        case Contains(field, value):
+            actual = _value_of(record, field)
+            return isinstance(actual, list | tuple) and any(_equals(item, value) for item in actual)
+        case Comparison(field, "=", value):
+            return _equals(_value_of(record, field), value)
+        case Comparison(field, order, value):
+            return _compare(_value_of(record, field), order, value)
+    raise TypeError(f"expected a filter made by parse, got {filter_!r}")
+
+
+def _value_of(record: Mapping[str, object], field: Field) -> object:
+    """Return the value of a field; None if it is missing or null, and for empty labels."""
+    value: object = record
+    for key in field.keys:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    # JSON has no infinity and no NaN: they are stored as null.
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return None if field.keys == (LABELS,) and not value else value
+
+
+def _equals(actual: object, value: Value | None) -> bool:
+    if actual is None or value is None:
+        return actual is value
+    if isinstance(actual, bool) or isinstance(value, bool):
+        return actual is value
+    if isinstance(actual, str) or isinstance(value, str):
+        return actual == value
+    return isinstance(actual, int | float) and _round_large(actual) == value
+
+
+def _compare(actual: object, order: str, value: Value) -> bool:
+    if isinstance(actual, bool):
+        return False
+    if isinstance(actual, str) and isinstance(value, str):
+        return ORDERS[order](actual, value)
+    if isinstance(actual, int | float) and isinstance(value, int | float):
+        return ORDERS[order](_round_large(actual), value)
+    return False
+
+
+def _round_large(number: int | float) -> int | float:
+    """Round an integer of more than 64 bits to a float, as SQLite does."""
+    if isinstance(number, float) or number in INT64_RANGE:
+        return number
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

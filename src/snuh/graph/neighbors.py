@@ -1,4 +1,4 @@
-"""Neighbour lists, the hybrid similarity of sparse and dense rows, and the exact search.
+"""Nearest neighbours of documents: the hybrid similarity of sparse and dense rows, and the exact search.
 
 The similarity of two documents is the weighted mean of the cosines of their parts: sparse unit rows (TF-IDF)
 and any number of dense unit rows (LSA, learnt means).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,18 @@ from numba import prange
 from scipy import sparse
 
 from snuh._numba import njit
+from snuh.errors import InputError
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
 OnProgress = Callable[[float], None]
+
+Search = Literal["auto", "exact", "approximate"]
+
+# Number of documents from which "auto" searches approximately. Both searches take about the same time there.
+APPROXIMATE_FROM = 100_000
+APPROXIMATE_FROM_WITH_DENSE = 12_000
 
 MIN_DENSE_FRACTION = 0.25  # of non-zeros, above which one dense product is faster than a sparse one
 BLOCK_BYTES = 64 * 2**20  # of similarities in one block of the exact search
@@ -246,3 +254,56 @@ def _select_best(scores, exclude, row_nonempty, column_nonempty, rows, similarit
             if row_scores[other] > lowest and column_nonempty[other]:
                 insert(rows[r], similarity[r], other, row_scores[other])
                 lowest = similarity[r, k - 1]
+
+
+def nearest_neighbors(
+    X: sparse.csr_matrix,
+    *,
+    k: int,
+    dense_parts: Sequence[DensePart] = (),
+    search: Search = "auto",
+    rng: np.random.Generator | None = None,
+    on_progress: OnProgress | None = None,
+) -> Neighbors:
+    """Find the k most similar other documents of every document.
+
+    Documents with equal rows are searched once: the first has the neighbours, each duplicate only the
+    duplicate before it. Duplicates therefore neither displace real neighbours nor create hubs. Only positive
+    similarities count, so an empty document has no neighbours. Ties go to the lower row.
+
+    Args:
+        X: rows of unit length, or empty.
+        k: neighbours per document, at least 1.
+        dense_parts: dense unit rows of the same documents; the sparse rows have the rest of the weight.
+        search: "exact" compares all documents; "approximate" does not, and measures its recall on a sample;
+            "auto" is exact for few documents.
+        rng: for the approximate search; the same seed gives the same neighbours.
+        on_progress: called with the fraction of the work done.
+    """
+    if k < 1:
+        raise InputError(f"neighbors must be at least 1, got {k}")
+    unique = find_unique_rows(X)
+    distinct = [DensePart(part.rows[unique.first], part.weight) for part in dense_parts]
+    hybrid = combine(X[unique.first], distinct)
+    if _is_approximate(search, hybrid):
+        from snuh.graph.approximate import approximate_search
+
+        part = approximate_search(hybrid, k=k, rng=rng or np.random.default_rng(0), on_progress=on_progress)
+    else:
+        part = exact_search(hybrid, k=k, on_progress=on_progress)
+    neighbors = Neighbors.empty(X.shape[0], k)
+    neighbors.rows[unique.first] = np.where(part.rows >= 0, unique.first[part.rows], -1)
+    neighbors.similarity[unique.first] = part.similarity
+    duplicates = np.flatnonzero((unique.previous >= 0) & (np.diff(X.indptr) > 0))
+    neighbors.rows[duplicates, 0] = unique.previous[duplicates]
+    neighbors.similarity[duplicates, 0] = 1.0
+    return Neighbors(neighbors.rows, neighbors.similarity, part.recall)
+
+
+def _is_approximate(search: Search, hybrid: HybridRows) -> bool:
+    if search == "auto":
+        has_dense = hybrid.dense.shape[1] > 0
+        return len(hybrid) >= (APPROXIMATE_FROM_WITH_DENSE if has_dense else APPROXIMATE_FROM)
+    if search not in ("exact", "approximate"):
+        raise InputError(f'search must be "auto", "exact" or "approximate", got "{search}"')
+    return search == "approximate"

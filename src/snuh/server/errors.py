@@ -13,8 +13,8 @@ from starlette.responses import Response
 from snuh.corpus.document import describe
 from snuh.errors import CollectionError, ModelError, SnuhError, UnknownDocumentError
 from snuh.filters import FilterError
+from snuh.io import redact
 from snuh.text import quote, shorten
-from snuh.urls import redact
 
 MAX_INPUT_CHARACTERS = 60  # of an invalid number quoted in a message
 

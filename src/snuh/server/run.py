@@ -1,12 +1,19 @@
-"""Runs the server: one process, or several worker processes that share a listening socket."""
+"""Runs the server: one process, or several worker processes that share a listening socket.
+
+Its logs are JSON lines on standard error.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import logging.config
 import os
 import socket
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -15,7 +22,6 @@ from uvicorn.supervisors import Multiprocess
 from snuh.errors import InputError
 from snuh.server.app import SETTINGS_VARIABLE, make_app
 from snuh.server.errors import error_body
-from snuh.server.logs import logging_config
 from snuh.server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -264,3 +270,41 @@ class _NotifyingServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+
+
+# Logs
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one line of JSON; `extra={"values": {...}}` adds fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        values: dict[str, Any] = {  # Any: JSON values
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "process": record.process,
+            "message": record.getMessage(),
+            **getattr(record, "values", {}),
+        }
+        if record.exc_info:
+            values["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(values, default=str)
+
+
+def logging_config(*, level: str, has_access_log: bool) -> dict[str, Any]:
+    """Return the configuration of `logging`, which uvicorn applies in every process."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"json": {"()": "snuh.server.run.JsonFormatter"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "loggers": {
+            "snuh": {"handlers": ["stderr"], "level": level.upper(), "propagate": False},
+            "snuh.access": {"level": "INFO" if has_access_log else "CRITICAL"},
+            "uvicorn": {"handlers": ["stderr"], "level": level.upper(), "propagate": False},
+        },
+    }

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from snuh.collection import short_name
 from snuh.errors import InputError
-from snuh.urls import is_remote, redact
+from snuh.io import is_remote, redact
 
 Right = Literal["read", "write"]
 MIN_TOKEN_CHARACTERS = 16

@@ -13,10 +13,10 @@ from snuh.corpus import Document
 from snuh.corpus.document import FieldNames, RecordError, to_document
 from snuh.corpus.parquet import json_rows
 from snuh.errors import InputError
+from snuh.io import is_remote
 from snuh.spark.documents import check_documents, normalize_columns
 from snuh.spark.jobs import Report, check_version, track_jobs
 from snuh.text import quote
-from snuh.urls import is_remote
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from torch import Tensor
 from snuh.encoder import Encoder
 from snuh.errors import InputError, SnuhError
 from snuh.progress import EpochReport, OnProgress, Progress
-from snuh.training.defaults import DEFAULTS_BY_SIZE
+from snuh.training import DEFAULTS_BY_SIZE
 from snuh.training.distributed import ProcessGroup
 from snuh.training.estimator import HashingEstimator, Range, Stopped, TrainingData, TrainingResult
 from snuh.training.validation_score import Score

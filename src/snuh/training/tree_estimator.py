@@ -14,7 +14,7 @@ from snuh.encoder import Encoder
 from snuh.graph import DensePart, Neighbors, Search, gaussian_affinity, nearest_neighbors
 from snuh.graph.forests import Sampler, sample_edges
 from snuh.progress import OnProgress, stage_callback
-from snuh.training.defaults import DEFAULTS_BY_SIZE
+from snuh.training import DEFAULTS_BY_SIZE
 from snuh.training.estimator import Range, check_neighbors
 from snuh.training.gradient import GradientHasher, Start
 from snuh.training.spectral import LSA

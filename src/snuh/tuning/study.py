@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from snuh.errors import InputError
 from snuh.io import reporting_as_input_error
-from snuh.tuning.search_space import SearchSpace, Value
+from snuh.tuning.objective import SearchSpace, Value
 
 NAME = "snuh tune"
 FINGERPRINT = "subject"  # the user attribute of a study with everything that its scores depend on

@@ -28,8 +28,8 @@ from snuh.experiments.report.charts import (
     spread,
 )
 from snuh.experiments.report.figures import rank_labels
-from snuh.experiments.report.html import serialize
 from snuh.experiments.report.precision import best_baseline, known_defaults, without_outliers
+from snuh.experiments.report.section import serialize
 from tests.experiments.report.worlds import DEFAULTS, costed, mapped, page_of, scored, swept
 
 TEXT = Text("title", "description", "x", "y")

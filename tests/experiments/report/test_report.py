@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from snuh.errors import InputError
-from snuh.experiments.targets import TARGETS
+from snuh.experiments.runner import TARGETS
 from tests.experiments.report.worlds import (
     HOSTILE,
     Reader,

@@ -31,13 +31,16 @@ from snuh.features.counting import TermColumns
 from snuh.index.bm25 import (
     Part,
     Postings,
+    Standard,
     bm25_scores,
     build_postings,
+    code_scores,
     key_of,
     merge_postings,
+    standardize,
     telling_terms,
+    top_rows,
 )
-from snuh.index.fusion import Standard, code_scores, standardize, top_rows
 from snuh.io import atomic_write
 
 WORDS_FILE = "words.bin"

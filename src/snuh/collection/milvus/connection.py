@@ -15,7 +15,7 @@ from pymilvus import MilvusClient, MilvusException
 
 from snuh.collection.backend import LostConnectionError
 from snuh.errors import CollectionError, InputError
-from snuh.urls import check_credentials, redact
+from snuh.io import check_credentials, redact
 
 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs the traceback of errors that it raises
 

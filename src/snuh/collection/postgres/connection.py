@@ -23,7 +23,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from snuh.collection.backend import LostConnectionError, retry_once
 from snuh.errors import CollectionError, InputError, SnuhError
-from snuh.urls import check_credentials, redact
+from snuh.io import check_credentials, redact
 
 PgConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]  # Any: the values of a row
 

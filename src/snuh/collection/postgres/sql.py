@@ -1,6 +1,6 @@
 """Conversion to SQL: filters as conditions on `documents d`, and codes as bit strings.
 
-Conditions are equivalent to `snuh.filters.matching`; all names and values of a filter are bound parameters.
+Conditions are equivalent to `snuh.filters.tree`; all names and values of a filter are bound parameters.
 The column `fields` holds the metadata with all digits of every number (see `exact_json`), so that comparing
 decimals in PostgreSQL equals comparing floats in Python.
 """
@@ -18,8 +18,21 @@ from numpy.typing import NDArray
 
 from snuh.collection.results import CodeRows
 from snuh.filters import Filter
-from snuh.filters.lexer import INT64_RANGE
-from snuh.filters.tree import ID, LABELS, SPLIT, And, Comparison, Contains, Field, In, IsNull, Not, Or, Value
+from snuh.filters.tree import (
+    ID,
+    INT64_RANGE,
+    LABELS,
+    SPLIT,
+    And,
+    Comparison,
+    Contains,
+    Field,
+    In,
+    IsNull,
+    Not,
+    Or,
+    Value,
+)
 
 ABOVE_FLOAT_RANGE = "1" + "0" * 309
 

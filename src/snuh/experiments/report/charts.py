@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
 
-from snuh.experiments.report.html import tag
+from snuh.experiments.report.section import tag
 
 SERIES_COLORS = ("one", "two", "three", "four", "five")
 MAP_COLORS = tuple(f"hue{index}" for index in range(7))

@@ -25,9 +25,9 @@ from snuh.experiments.report.charts import (
     scatter_chart,
     series_color,
 )
-from snuh.experiments.report.html import Child, results_table, table, tag
 from snuh.experiments.report.section import (
     OUR_METHODS,
+    Child,
     Section,
     TargetResults,
     find_results,
@@ -35,6 +35,9 @@ from snuh.experiments.report.section import (
     panels,
     paragraphs,
     reproduce_hint,
+    results_table,
+    table,
+    tag,
 )
 from snuh.experiments.run import Row, Select
 from snuh.experiments.score_study import SCORE_STUDY, ScoreQuality, is_scored, score_quality

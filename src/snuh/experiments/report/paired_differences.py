@@ -17,8 +17,18 @@ from snuh.experiments.report.charts import (
     linear_ticks,
     series_color,
 )
-from snuh.experiments.report.html import Child, render_bold, results_table, table, tag
-from snuh.experiments.report.section import OUR_METHODS, Section, TargetResults, find_results, paragraphs
+from snuh.experiments.report.section import (
+    OUR_METHODS,
+    Child,
+    Section,
+    TargetResults,
+    find_results,
+    paragraphs,
+    render_bold,
+    results_table,
+    table,
+    tag,
+)
 from snuh.experiments.run import Row, Select
 from snuh.experiments.target import Table, Variant, bold, format_fraction
 

@@ -17,7 +17,6 @@ from snuh.experiments.report.charts import (
     line_chart,
     series_color,
 )
-from snuh.experiments.report.html import results_table, tag
 from snuh.experiments.report.section import (
     OUR_METHODS,
     Section,
@@ -27,13 +26,15 @@ from snuh.experiments.report.section import (
     panels,
     paragraphs,
     reproduce_hint,
+    results_table,
     select_results,
+    tag,
     without_protocol,
 )
 from snuh.experiments.run import Row, Select
 from snuh.experiments.sweeps import SWEEPS, variants_from_defaults
 from snuh.experiments.target import Target, Variant, format_fraction
-from snuh.training.defaults import resolve_for_large_corpus
+from snuh.training import resolve_for_large_corpus
 
 OUTLIER_GAP = 0.7  # of the range of the other lines; lines further below them are named, not drawn
 

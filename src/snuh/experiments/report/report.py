@@ -12,10 +12,9 @@ from xml.etree.ElementTree import Element
 from snuh.errors import InputError
 from snuh.experiments.report.charts import make_ids_unique
 from snuh.experiments.report.figures import case_study, efficiency, maps, score_study
-from snuh.experiments.report.html import serialize, tag
 from snuh.experiments.report.paired_differences import paired_differences
 from snuh.experiments.report.precision import appendix, sweeps, table1, table2
-from snuh.experiments.report.section import Section
+from snuh.experiments.report.section import Section, serialize, tag
 from snuh.experiments.run import Row, Select, latest_rows
 from snuh.experiments.target import PROTOCOLS
 

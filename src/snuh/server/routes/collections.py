@@ -23,7 +23,7 @@ from snuh.collection.results import info_to_json
 from snuh.corpus import Document
 from snuh.corpus.document import JSON, text_length
 from snuh.errors import SnuhError
-from snuh.filters.lexer import REFUSED_IN_NAME
+from snuh.filters.parser import REFUSED_IN_NAME
 from snuh.filters.tree import Field
 from snuh.model import Model
 from snuh.server.errors import check_response_size, from_library_error, unavailable
