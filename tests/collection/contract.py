@@ -251,7 +251,7 @@ def test_without_an_index_fast_searches_are_exact(collection: Collection) -> Non
     assert collection.search("ship", approximate=True) == collection.search("ship", mode="codes")
 
 
-@needs(Promise.EXACT_SEARCH)
+@needs(Promise.ROW_CONSISTENCY)
 def test_a_sample_comes_from_all_over(collection: Collection) -> None:
     collection.add([Document("hidden", UNKNOWN)])
     sample = collection.sample(5)

@@ -34,7 +34,6 @@ class Promise(Enum):
 FOLDER = frozenset(Promise)
 POSTGRESQL = frozenset(Promise)
 MILVUS = frozenset(Promise) - {  # Milvus has no transactions and no locks
-    Promise.ROW_CONSISTENCY,
     Promise.ATOMIC_BATCHES,
     Promise.SERIALIZED_WRITERS,
     Promise.SNAPSHOT_READS,

@@ -24,7 +24,7 @@ from pymilvus import MilvusClient
 from snuh import encoding
 from snuh.collection import Collection, ensure_absent
 from snuh.collection.backend import LostConnectionError, NewDocument, State
-from snuh.collection.milvus import backend, schema, table
+from snuh.collection.milvus import schema, search, table
 from snuh.collection.milvus.connection import Connection, parse_url
 from snuh.collection.milvus.table import Table, open_table
 from snuh.corpus import Document
@@ -137,8 +137,8 @@ def test_ties_are_in_order_beyond_what_one_search_of_milvus_gives(engine: Milvus
     with Collection.create(engine.fresh(), toy_model()) as collection:
         collection.add(some)
         with (
-            patch.object(backend, "MAX_ROWS", 8),
-            patch.object(backend, "SPARE_HITS", 1),
+            patch.object(search, "MAX_ROWS", 8),
+            patch.object(search, "SPARE_HITS", 1),
             patch.object(table, "READ_DOCUMENTS", 3),
         ):
             assert list(collection.documents()) == some

@@ -17,9 +17,9 @@ def copy_collection(
 ) -> int:
     """Copy a collection to an unused location and return the number of documents.
 
-    Nothing is encoded again. The copy is a snapshot of the source; Milvus has no snapshots, so copy from
-    there when nobody writes. The target becomes a collection only once the copy is complete: an interrupted
-    copy leaves none. The approximate index is not copied.
+    Nothing is encoded again. The copy is a snapshot of the source; Milvus has no snapshots, so from there
+    each document is copied as it was when read, with the code of that text. The target becomes a collection
+    only once the copy is complete: an interrupted copy leaves none. The approximate index is not copied.
     """
     with closing(module_of(source).open_backend(str(source), timeout=TIMEOUT_SECONDS)) as origin:
         ensure_absent(target)

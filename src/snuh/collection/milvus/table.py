@@ -48,6 +48,7 @@ class Table:
     def __init__(self, connection: Connection, name: str, *, model: str, bits: int) -> None:
         self.connection, self.name, self.model, self.bits = connection, name, model, bits
         self.consistency: dict[str, Any] = {"consistency_level": "Strong"}  # of reads
+        self.seen: dict[int, tuple[Row, Document]] = {}  # documents that were read, by seq
 
     def refresh(self) -> Table:
         """Let the next reads see all that was written until now.
@@ -122,7 +123,7 @@ class Table:
     def documents(self, seqs: Iterable[int]) -> Iterator[tuple[Row, Document]]:
         """Yield documents and their rows in the order of the seqs; deleted ones are left out."""
         fields = ["key", "kind", "pieces", "about", "text", "code"]
-        for part in _chunks([int(seq) for seq in seqs], READ_DOCUMENTS):
+        for part in _chunks(list(seqs), READ_DOCUMENTS):
             rows = self.lookup("seq", part, fields)
             pieces = self.texts(key for row in rows.values() for key in schema.piece_keys(row))
             try:
@@ -131,6 +132,11 @@ class Table:
                 raise LostConnectionError(
                     f"{self.connection.url.shown}: a document was replaced while it was read: try again"
                 ) from error
+
+    def read(self, seqs: Iterable[int]) -> None:
+        """Read documents into `seen`, those that are not there yet."""
+        missing = {int(seq) for seq in seqs} - self.seen.keys()
+        self.seen.update((row["seq"], (row, document)) for row, document in self.documents(missing))
 
     def codes(self, rows: Iterable[Row]) -> CodeRows:
         """Return the codes of rows, ordered by seq."""
