@@ -10,7 +10,7 @@ import pytest
 class Promise(Enum):
     """A row of the table in docs/collections.md."""
 
-    EXACT_SEARCH = "a search returns exactly the nearest documents, ties in order of insertion"
+    EXACT_SEARCH = "a search returns exactly the nearest documents, in a stable order"
     FILTERS = "filters mean the same"
     LOSSLESS_DOCUMENTS = "documents come back as they were given"
     UPSERTS = "an id exists once; adding it again replaces the document"

@@ -132,7 +132,7 @@ def test_a_filter_means_the_same_everywhere(engine: Milvus) -> None:
 def test_ties_are_in_order_beyond_what_one_search_of_milvus_gives(engine: Milvus) -> None:
     rng = random.Random(1)
     some = [document(number, rng.choice(WORDS[:2]), odd=number % 2 == 1) for number in range(60)]
-    mirror = Mirror(toy_model())
+    mirror = Mirror(toy_model(), has_words=False)
     mirror.add(some)
     with Collection.create(engine.fresh(), toy_model()) as collection:
         collection.add(some)
@@ -167,7 +167,7 @@ def test_the_index_of_milvus_finds_exactly_what_a_scan_does_and_less_by_choice(e
         document(number, *(WORDS[number >> bit & 1 : 12 : bit + 2][0] for bit in range(6)))
         for number in range(3_000)
     ]
-    mirror = Mirror(toy_model(3, bits=64))
+    mirror = Mirror(toy_model(3, bits=64), has_words=False)
     mirror.add(some)
     with Collection.create(engine.fresh(), toy_model(3, bits=64)) as collection:
         collection.add(some)
@@ -228,7 +228,7 @@ def test_a_write_that_is_stopped_is_completed_by_running_it_again(collection: Co
 
 def test_a_write_into_codes_that_a_rehash_replaced_is_done_again(engine: Milvus) -> None:
     address, model = engine.fresh(), toy_model(7)
-    mirror = Mirror(model)
+    mirror = Mirror(model, has_words=False)
     mirror.add([*documents(3), document(50, "fog")])
     with Collection.create(address, toy_model()) as collection, Collection(address) as other:
         collection.add(documents(3))
@@ -438,7 +438,7 @@ def test_a_rehash_is_done_even_if_the_old_documents_cannot_be_dropped(
         with patch.object(Connection, "call", refuse_to_drop):
             collection.rehash(model)
         assert "is not in use, but could not be dropped from Milvus: no rights" in caplog.text
-        mirror = Mirror(model)
+        mirror = Mirror(model, has_words=False)
         mirror.add(documents(3))
         assert_answers_like(collection, mirror, texts=WORDS[:2])
         assert parts() == 2

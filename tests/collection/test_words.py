@@ -72,6 +72,26 @@ def test_similar_documents_at_the_same_distance_are_ordered_by_words(tmp_path: P
     assert ids(collection.similar("query", k=1, where='id = "ship"')) == ["ship"]
 
 
+def test_a_search_by_codes_orders_the_same_distance_by_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = snuh.Collection.create(tmp_path / "c", toy_model())
+    texts = ["ship", "ship fig", "ship pear", "ship fig pear", "coin"]  # the model knows "ship" and "coin"
+    collection.add({"id": text, "text": text} for text in texts)
+    for ahead in (0, 50):  # with none, the search is repeated at the distance of the last hit
+        monkeypatch.setattr("snuh.collection.query.TIES_AHEAD", ahead)
+        for options in (
+            {"mode": "codes"},
+            {"rerank": "asymmetric"},
+            {"rerank": "asymmetric", "shortlist": 1},
+        ):
+            for k in (1, 2, 4):
+                found = ids(collection.search("ship fig pear", k=k, **options))  # type: ignore[arg-type]
+                assert found[0] == "ship fig pear" and len(found) == k
+        assert ids(collection.search("ship pear", k=2, mode="codes")) == ["ship pear", "ship fig pear"]
+        assert ids(collection.search("ship", k=4, mode="codes")) == ["ship", *texts[1:4]]
+
+
 def test_without_an_index_of_words_the_nearest_codes_are_reordered(tmp_path: Path) -> None:
     collection = snuh.Collection.create(tmp_path / "c", toy_model(), words=False)
     collection.add({"id": doc_id, "text": text} for doc_id, text in TEXTS.items())

@@ -89,7 +89,7 @@ def search(
     its code. "Quoted phrases" and +words must occur, -words must not. With --mode words only words count.
 
     With --mode codes hits are ordered by Hamming distance, the number of differing bits, and then by
-    insertion order; --radius, --rerank and --approximate imply it. --rerank asymmetric weighs each bit by how
+    their words; --radius, --rerank and --approximate imply it. --rerank asymmetric weighs each bit by how
     certain the query is of it, --rerank cosine compares TF-IDF rows.
     """
     from snuh.cli.output import holds_collection

@@ -331,7 +331,8 @@ class Collection:
         Example: `search('printer "on fire"', k=5, where="year >= 2020")`. Quoted phrases and +words must
         occur, -words must not. See `SearchOptions` for all options.
 
-        By codes, hits are ordered by (distance, order of insertion).
+        By codes, hits are ordered by distance; documents at the same distance by the words of the query that
+        they have, if the collection has an index of words, then by insertion.
         """
         (hits,) = self.search_many([text], **options)
         return hits

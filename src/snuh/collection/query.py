@@ -35,6 +35,7 @@ PHRASE_CANDIDATES = 4  # documents whose texts are read for each hit of a query 
 MAX_PHRASE_CANDIDATES = 20_000  # documents with all words of a phrase that are read at most, the best first
 FEEDBACK_DOCUMENTS, FEEDBACK_CHARACTERS = 10, 2_000  # that are added to a query, and of each text
 MAX_TIES = 10_000  # documents at the same distance that words put in order
+TIES_AHEAD = 50  # documents that are found beyond the last hit, which often complete its distance
 READ_AT_ONCE = 8  # documents, to compare their texts with a query
 SINGLE_THREAD_CHARACTERS = 100_000  # tokenizing less takes no longer than starting threads
 
@@ -220,40 +221,54 @@ class QueryEngine:
         text = self.backend.documents_of([seq])[seq].text
         if not len(codes):
             return Hits(note=no_known_words(text))
-        (matches,) = self.find(codes, options, limit=options.limit + 2)
-        if options.rerank is None and not options.approximate and self.backend.has_words:
-            matches = self._order_ties(codes, text, matches, options)
+        (matches,) = self._nearest(codes, [text], options, limit=options.limit + 1)
         others = [match for match in matches if match.seq != seq][: options.limit]
-        if options.rerank is None:
-            (hits,) = self._load_hits([others], options)
-        else:
-            (hits,) = self._rank_hits([others], self.features.transform([text]), options)
+        rows = None if options.rerank is None else self.features.transform([text])
+        (hits,) = self._rank_hits([others], rows, options)
         return hits
 
-    def _order_ties(
-        self, codes: NDArray[np.uint8], text: str, matches: list[Match], options: ResolvedOptions
-    ) -> list[Match]:
-        """Order the matches of a document, which is one of them, by (distance, common words).
+    def _nearest(
+        self, codes: NDArray[np.uint8], texts: Sequence[str], options: ResolvedOptions, *, limit: int
+    ) -> list[list[Match]]:
+        """Return the `limit` nearest matches of each code, those at the same distance ordered by words.
 
-        There is one more than the hits; if it is as near as the last hit, all at that distance are ordered.
+        Some more are found: if the last of them is as near as the last to return, all at that distance are.
         """
-        k = options.limit + 1
-        if len(matches) > k and matches[k].distance == matches[k - 1].distance:
-            (matches,) = self.backend.find(
-                codes, k=k + MAX_TIES, radius=matches[k].distance, where=options.where, approximate=False
-            )
-        scores = self.backend.word_scores(
-            text, [match.seq for match in matches], analyzer=self.features.analyzer
-        )
-        distances = np.array([match.distance for match in matches])
-        order = np.lexsort((-scores, distances))  # stable
+        if not self.backend.has_words:
+            return self.find(codes, options, limit=limit)
+        ahead = limit + TIES_AHEAD
+        nearest = self.find(codes, options, limit=ahead)
+        for index, (text, matches) in enumerate(zip(texts, nearest, strict=True)):
+            found = matches
+            is_cut = len(matches) == ahead and matches[-1].distance == matches[limit - 1].distance
+            if is_cut and not (options.approximate and self.backend.index_info() is not None):
+                around = replace(options, radius=matches[-1].distance, approximate=False)
+                (found,) = self.find(codes[[index]], around, limit=limit + MAX_TIES)
+            elif len(matches) > limit:
+                last = matches[limit - 1].distance
+                found = [match for match in matches if match.distance <= last]
+            nearest[index] = self._order_ties(text, found)[:limit]
+        return nearest
+
+    def _order_ties(self, text: str, matches: list[Match]) -> list[Match]:
+        """Order matches by distance, then by the words that they have in common with a text."""
+        distances = [match.distance for match in matches]
+        if len(set(distances)) == len(distances):
+            return matches
+        analyzer = self.features.analyzer
+        scores = self.backend.word_scores(text, [match.seq for match in matches], analyzer=analyzer)
+        order = np.lexsort(
+            (-scores, np.array(distances))
+        )  # stable: what words cannot tell stays in order of insertion
         return [matches[index] for index in order.tolist()]
 
     def _search_by_codes(self, texts: Sequence[str], options: ResolvedOptions) -> list[Hits]:
         rows = self.transform(texts)
         is_known = np.diff(rows.indptr) > 0
         known_rows = rows if is_known.all() else rows[np.flatnonzero(is_known)]
-        matches = self.find(self.model.encoder.encode(known_rows), options, limit=options.limit)
+        known_texts = [text for text, has_code in zip(texts, is_known.tolist(), strict=True) if has_code]
+        codes = self.model.encoder.encode(known_rows)
+        matches = self._nearest(codes, known_texts, options, limit=options.limit)
         found = iter(self._rank_hits(matches, known_rows, options))
         return [
             next(found) if has_code else Hits(note=no_known_words(text))
@@ -263,13 +278,16 @@ class QueryEngine:
     def _rank_hits(
         self, matches: Sequence[Sequence[Match]], queries: FeatureRows, options: ResolvedOptions
     ) -> list[Hits]:
-        """Turn the matches of queries (one row each) into hits, reranked if the options say so."""
+        """Turn the matches of queries (one row each) into hits, reranked if the options say so.
+
+        Equal scores keep the order of the matches.
+        """
         if options.rerank is None:
             return self._load_hits(matches, options)
         score_all = self._asymmetric_scores if options.rerank == "asymmetric" else self._cosine_scores
         ranked: list[list[tuple[Match, float | None]]] = []
         for query_matches, scores in zip(matches, score_all(matches, queries), strict=True):
-            order = np.argsort(-scores, kind="stable")[: options.k]  # equal scores stay ordered by distance
+            order = np.argsort(-scores, kind="stable")[: options.k]
             ranked.append([(query_matches[index], float(scores[index])) for index in order.tolist()])
         return self._read_hits(ranked, options)
 

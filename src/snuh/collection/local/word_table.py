@@ -128,6 +128,7 @@ class WordTable:
         self.path = folder / WORDS_FILE
         self.analyzer = analyzer
         self.fingerprint = f"{zlib.crc32(json.dumps(analyzer.to_json(), sort_keys=True).encode()):08x}"
+        self._terms = IndexTerms(analyzer)
         self._reader: TermReader | None = None
         self._set_base(empty_rows())
         self.stamp: Stamp | None = None
@@ -223,7 +224,7 @@ class WordTable:
             among: seqs of the documents that may match, ascending; all by default.
             bits: length of the codes.
         """
-        terms = IndexTerms(self.analyzer)
+        terms = self._terms
         required = [key_of(term) for text in query.required for term in terms.all_terms(text)]
         excluded = [key_of(term) for text in query.excluded for term in terms.all_terms(text)]
         parts = self.parts
@@ -292,15 +293,23 @@ class WordTable:
     def scores(self, text: str, seqs: Sequence[int]) -> NDArray[np.float32]:
         """Return the BM25 scores of documents for the most telling words of a text."""
         parts = self.parts
-        counts = Counter(map(key_of, IndexTerms(self.analyzer).terms(text)))
-        telling = telling_terms([part for _, part in parts], counts, limit=MAX_TELLING)
-        keys = {key: float(counts[key]) for key in telling}
-        result: dict[int, float] = {}
-        for (known, part), scores in zip(parts, bm25_scores([part for _, part in parts], keys), strict=True):
-            rows = rows_of(known, np.asarray(seqs, dtype=np.int64))
-            rows = rows if part.live is None else rows[part.live[rows]]
-            result.update(zip(known[rows].tolist(), scores[rows].tolist(), strict=True))
-        return np.array([result.get(seq, 0.0) for seq in seqs], dtype=np.float32)
+        counts = Counter(map(key_of, self._terms.terms(text)))
+        if len(counts) > MAX_TELLING:
+            telling = telling_terms([part for _, part in parts], counts, limit=MAX_TELLING)
+            counts = Counter({key: counts[key] for key in telling})
+        wanted = np.asarray(seqs, dtype=np.int64)
+        result = np.zeros(len(wanted), dtype=np.float32)
+        for (known, part), scores in zip(
+            parts, bm25_scores([part for _, part in parts], counts), strict=True
+        ):
+            if not len(known):
+                continue
+            rows = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+            has = known[rows] == wanted
+            if part.live is not None:
+                has &= part.live[rows]
+            result[has] = scores[rows[has]]
+        return result
 
     def _codes_of(self, codes: CodeTable, number: int) -> _Codes:
         """Return the codes of the rows of a part; they are the code file itself if it has the same rows."""

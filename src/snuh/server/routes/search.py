@@ -59,7 +59,7 @@ router = APIRouter(
 
 @router.post("/search", summary="Search for a text or for similar documents", response_model=SearchResponse)
 async def search(request: Request, name: Name, body: SearchRequest) -> Response:
-    """Hits are ordered by score; by codes without `rerank`, by distance, ties by insertion order."""
+    """Hits are ordered by score; by codes without `rerank`, by distance, ties by words."""
     check_exactly_one(body, "text", "id")
     _check(body, explain=body.explain)
     if body.text is not None:
