@@ -81,6 +81,8 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
         self.thresholds.__enter__()
         self.only_lists = patch("snuh.index.ivf.MAX_SCANNED_FRACTION", 2.0)  # few codes would all be scanned
         self.only_lists.start()
+        self.one: Any = None
+        self.other: Any = None
         self.mirror = Mirror(MODELS[0])
         self.fields = {"id", "split", "labels"}
         self.found: dict[str, Any] = {"largest": []}  # duplicates, at some earlier time
@@ -95,10 +97,12 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
         self.add(after)
 
     def teardown(self) -> None:
-        self.one.close()
-        self.other.close()
+        # First, and even if `make` was never called: a patch left behind ends in the middle of another test.
         self.only_lists.stop()
         self.thresholds.__exit__(None, None, None)
+        for collection in (self.one, self.other):
+            if collection is not None:
+                collection.close()
 
     @rule(new=many_documents)
     def add_many(self, new: list[Document]) -> None:
