@@ -1,4 +1,4 @@
-"""What holds for all tests: how Hypothesis draws its examples, and which files come first.
+"""What holds for all tests: how Hypothesis draws its examples, which files come first, and which stay together.
 
 It draws the same ones in every run, however slow the machine is; `HYPOTHESIS_PROFILE=search` draws new ones
 each time, to look for what the tests have not met yet.
@@ -19,6 +19,9 @@ FIRST = (
     "tests/server/",
     "tests/collection/",
 )
+
+# Those that share a cluster or a browser: one worker runs them all. Other files may go to any worker.
+TOGETHER = ("tests/spark/", "tests/browser/")
 
 # Those that start servers, browsers, clusters or one command after another: "make quick" leaves them out.
 SLOW = (
@@ -59,6 +62,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first, and leave the order as it is otherwise."""
     items.sort(key=_rank)
     for item in items:
+        file = item.nodeid.partition("::")[0]
+        group = next((start for start in TOGETHER if file.startswith(start)), file)
+        item.add_marker(pytest.mark.xdist_group(group))
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
         if item.nodeid.startswith(LONG):
