@@ -1,4 +1,4 @@
-"""What holds for all tests: how Hypothesis draws its examples, which files come first, and which stay together.
+"""What holds for all tests: how Hypothesis draws examples, which files come first, and which stay together.
 
 It draws the same ones in every run, however slow the machine is; `HYPOTHESIS_PROFILE=search` draws new ones
 each time, to look for what the tests have not met yet.
