@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from tests.cli.running import environment
 from tests.server.serving import Server, serving
 
-EXAMPLES = 12
+EXAMPLES = 8
 
 
 @schemathesis.serializer("application/x-ndjson")
