@@ -37,8 +37,8 @@ from tests.collection.worlds import (
     assert_answers_like,
     document,
     documents,
-    fast_place,
     record,
+    temporary_folder,
     toy_model,
 )
 from tests.filters.worlds import filters, records
@@ -483,7 +483,7 @@ def test_a_block_of_reads_sees_one_state(collection: Collection) -> None:
 def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collection) -> None:
     collection.add([Document("hidden", UNKNOWN, ("x",), "val", {"a": {"b": [1, 0.1]}}), document(3, "fog")])
     collection.delete(["d5"])
-    place = fast_place()
+    place = temporary_folder()
     try:
         there, shares = engine.fresh(), []
         assert copy_collection(collection.location, place / "first") == 12

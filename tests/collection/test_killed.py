@@ -20,8 +20,8 @@ from tests.collection.worlds import (
     Mirror,
     assert_answers_like,
     document,
-    fast_place,
     stored,
+    temporary_folder,
     tiny_thresholds,
     toy_model,
 )
@@ -119,7 +119,7 @@ def run_and_kill(folder: Path, mirror: Mirror, *, turn: int, rng: random.Random)
 @pytest.mark.parametrize("kills", [KILLS, pytest.param(1_000, marks=pytest.mark.long)])
 def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there(kills: int) -> None:
     rng = random.Random(kills)
-    workspace = fast_place()
+    workspace = temporary_folder()
     folder = workspace / "c"
     turn, killed_in = 0, Counter[str]()
     with tiny_thresholds(changes=5, batch=BATCH):

@@ -18,9 +18,9 @@ from snuh.features import TfidfFeatures
 from snuh.model import Model
 from snuh.server import job_runner
 from snuh.server import jobs as jobs_module
-from snuh.server.errors import ApiError
 from snuh.server.job_runner import project_codes
-from tests.collection.worlds import WORDS, document, fast_place, toy_model
+from snuh.server.requests import ApiError
+from tests.collection.worlds import WORDS, document, temporary_folder, toy_model
 from tests.server.conftest import fill
 from tests.server.serving import Server, serving
 
@@ -41,7 +41,7 @@ def wait_for_job(server: Server, path: str, *, current: bool = True) -> dict[str
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Server]:
     """A server of collections that are called after the only test that uses each."""
-    root = fast_place()
+    root = temporary_folder()
     for name in ("mapped", "damaged", "thinned", "copied"):
         fill(root / name)
     (root / "damaged" / "map.json").write_text("{", encoding="utf-8")

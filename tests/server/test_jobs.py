@@ -12,9 +12,9 @@ import pytest
 
 from snuh.collection import Collection
 from snuh.server import jobs as module
-from snuh.server.errors import ApiError
 from snuh.server.job_runner import EXIT_OTHER
 from snuh.server.jobs import Jobs, JobStatus
+from snuh.server.requests import ApiError
 
 
 def wait_for_duplicates(jobs: Jobs, collection: Collection, **options: object) -> JobStatus:

@@ -13,19 +13,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import tee
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from fastapi import Depends, Path
+from starlette.requests import Request
 
 from snuh.collection import Collection
 from snuh.collection.query import hit_to_json
-from snuh.corpus.document import text_length
-from snuh.errors import SnuhError
-from snuh.explain import Fragment, HitWords, Span, WordContribution, explain, explain_hits, marked
+from snuh.errors import SnuhError, suggest
+from snuh.explain import Fragment, HitWords, Span, WordContribution, explain_hits, marked
 from snuh.model import Model
-from snuh.search import Hit, Hits
-from snuh.server.errors import ApiError, check_response_size, json_bytes, unavailable
+from snuh.search import Hit, Hits, text_length
 from snuh.server.middleware import Metrics
+from snuh.server.requests import ApiError, check_response_size, json_bytes, unavailable
 from snuh.server.schemas import SearchRequest, SimilarRequest
 from snuh.server.settings import Limits
+from snuh.text import quote
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +37,7 @@ SearchResult: TypeAlias = bytes | Exception  # the JSON body, or the error to ra
 Result = TypeVar("Result")
 
 MAX_BATCH = 32  # searches answered by one scan of the codes
-SNIPPET_CHARACTERS, EXPLANATION_CHARACTERS = 160, 2_000  # of highlighted fragments
-MAX_EXPLAINED_WORDS, MAX_SPANS = 500, 100  # words of an explanation; spans of each
+SNIPPET_CHARACTERS = 160  # of highlighted fragments
 MIN_WEIGHT = 0.12  # of a highlighted word, as a fraction of the strongest
 CHARACTERS_AT_ONCE = 500_000  # of texts to explain
 
@@ -291,7 +293,7 @@ def _matched_terms(model: Model, hits: Sequence[Hit]) -> list[set[str]]:
 
 
 def _explained_hit(text: str, words: HitWords) -> Json:
-    return {"fragments": _fragments(text, words.words, SNIPPET_CHARACTERS, matched=words.matched)}
+    return {"fragments": fragments_to_json(text, words.words, SNIPPET_CHARACTERS, matched=words.matched)}
 
 
 def search_to_json(
@@ -329,29 +331,7 @@ def hits_to_json(hits: Sequence[Hit], *, max_bytes: int) -> list[Json]:
     return [{**hit_to_json(hit), "length": text_length(hit.document)} for hit in hits]
 
 
-def explanation_to_json(model: Model, query: str, hit: str) -> Json:
-    """Explain a hit, and return the explanation with all bits as JSON values."""
-    explanation = explain(model, query, hit)
-    return {
-        "distance": explanation.distance,
-        "bits": [
-            {
-                "bit": pair.bit,
-                "query": pair.query,
-                "hit": pair.hit,
-                "query_margin": round(pair.query_margin, 6),
-                "hit_margin": round(pair.hit_margin, 6),
-            }
-            for pair in explanation.bits
-        ],
-        "query_words": _contributions_to_json(_strongest(explanation.query_words, MAX_EXPLAINED_WORDS)),
-        "hit_words": _contributions_to_json(_strongest(explanation.hit_words, MAX_EXPLAINED_WORDS)),
-        "query_fragments": _fragments(query, _net(explanation.query_words), EXPLANATION_CHARACTERS),
-        "hit_fragments": _fragments(hit, _net(explanation.hit_words), EXPLANATION_CHARACTERS),
-    }
-
-
-def _fragments(
+def fragments_to_json(
     text: str,
     contributions: Sequence[WordContribution],
     characters: int,
@@ -361,13 +341,6 @@ def _fragments(
     """Return pieces of a text; the weight of a word is its net contribution."""
     pieces = marked(text, contributions, width=characters, matched=matched, min_weight=MIN_WEIGHT)
     return [_fragment_to_json(piece) for piece in pieces]
-
-
-def _net(contributions: Sequence[WordContribution]) -> list[WordContribution]:
-    """Subtract what words contribute to differing bits, to get how much they moved the code to the other."""
-    return [
-        WordContribution(word.word, word.agreeing - word.differing, 0.0, word.spans) for word in contributions
-    ]
 
 
 def _fragment_to_json(piece: Fragment) -> Json:
@@ -380,21 +353,31 @@ def _fragment_to_json(piece: Fragment) -> Json:
     return value
 
 
-def _strongest(contributions: Sequence[WordContribution], limit: int) -> Sequence[WordContribution]:
-    """Return the words with the largest contributions of either sign, in their order."""
-    if len(contributions) <= limit:
-        return contributions
-    weakest = sorted(abs(word.agreeing) for word in contributions)[-limit]
-    return [word for word in contributions if abs(word.agreeing) >= weakest][:limit]
+def get_services(request: Request) -> dict[str, CollectionService]:
+    """Return all collections of the server, by name."""
+    services: dict[str, CollectionService] = request.app.state.services
+    return services
 
 
-def _contributions_to_json(contributions: Sequence[WordContribution]) -> list[Json]:
-    return [
-        {
-            "word": word.word,
-            "agreeing": round(word.agreeing, 6),
-            "differing": round(word.differing, 6),
-            "spans": word.spans[:MAX_SPANS],
-        }
-        for word in contributions
-    ]
+Name = Annotated[str, Path(description="The name of a collection.")]
+
+
+async def get_service(request: Request, name: Name) -> CollectionService:
+    """Return a collection by name, or raise a 404 error."""
+    services = get_services(request)
+    if name not in services:
+        raise ApiError(404, "not-found", f"there is no collection {quote(name)}{suggest(name, services)}")
+    return services[name]
+
+
+Service = Annotated[CollectionService, Depends(get_service)]
+
+
+async def get_writable_service(request: Request, service: Service) -> CollectionService:
+    """Return a collection by name, or raise a 403 error if the request may only read."""
+    if not request.state.may_write:
+        raise ApiError(403, "forbidden", "read-only access: send a token with the right to write")
+    return service
+
+
+WritableService = Annotated[CollectionService, Depends(get_writable_service)]
