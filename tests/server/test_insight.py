@@ -85,9 +85,9 @@ def test_the_map_is_computed_once_and_has_documents_as_they_are_now(lab: Server)
         after = server.get(path).json()
         assert after["current"] is False
         assert after["ids"] == [doc_id for doc_id in result["ids"] if doc_id != "d1"]
-        place = after["ids"].index("d2")
-        assert (after["titles"][place], after["labels"][place]) == ("a secret no more", "new")
-        assert after["x"][place] == result["x"][result["ids"].index("d2")]
+        index = after["ids"].index("d2")
+        assert (after["titles"][index], after["labels"][index]) == ("a secret no more", "new")
+        assert after["x"][index] == result["x"][result["ids"].index("d2")]
         assert "d1" not in json.loads((folder / "map.json").read_text())["ids"]
     assert "d1" not in lab.get(path).json()["ids"]
 

@@ -29,7 +29,7 @@ Artifact = Literal["codes", "examples", "map"]
 
 Row: TypeAlias = dict[str, Any]  # a line of a results file, decoded
 
-KEY_FIELDS = ("corpus", "method", "bits", "seed", "select", "parameters", "features", "observe", "documents")
+KEY_FIELDS = ("corpus", "method", "bits", "seed", "select", "parameters", "features", "artifact", "documents")
 REQUIRED_FIELDS = (*KEY_FIELDS, "corpus_sha256", "precision", "seconds", "error")
 
 
@@ -44,7 +44,7 @@ class Run:
     select: Select
     parameters: Mapping[str, Any]
     features: Mapping[str, Any]
-    observe: Artifact = "codes"
+    artifact: Artifact = "codes"
     documents: int | None = None  # train on the first n documents of the corpus; None: all
 
     def __str__(self) -> str:
