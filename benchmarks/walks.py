@@ -61,7 +61,7 @@ class Walk:
 
     @contextmanager
     def profiling(self, *, is_recording: bool = True) -> Iterator[None]:
-        """Watch this thread and every thread that starts meanwhile; what is recorded can be switched."""
+        """Profile this thread and every thread that starts in the block; recording can be switched."""
         self.is_recording = is_recording
         threading.setprofile(self.note)
         sys.setprofile(self.note)

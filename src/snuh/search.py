@@ -189,7 +189,7 @@ class QueryText:
 
     @property
     def has_phrases(self) -> bool:
-        """Whether texts must be read to tell which documents match."""
+        """Whether texts must be read to determine which documents match."""
         return bool(self.phrases or self.excluded_phrases)
 
     def accepts(self, text: str, analyzer: Analyzer) -> bool:

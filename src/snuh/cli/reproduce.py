@@ -278,7 +278,7 @@ def _warn_of_failures(runs: Sequence[Run], rows: Sequence[Row]) -> None:
         say(f"warning: {plural(len(failed), 'run')} failed, such as {failed[0]}; --retry repeats them")
 
 
-# `snuh report`: finished runs as one page, with a summary beside it.
+# `snuh report`: finished runs as one page, with a Markdown summary.
 
 REPORT_EXAMPLES = ("snuh report", "snuh report --results my-runs.jsonl --out my-report.html")
 

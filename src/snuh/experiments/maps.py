@@ -1,4 +1,4 @@
-"""The paper's visualization of codes: a two-dimensional map of test documents, SNUH beside AMMI."""
+"""The paper's visualization of codes: a two-dimensional map of test documents, for SNUH and AMMI."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Select = Literal["label-free", "labels"]
 """What selects the epoch: a held-out score without labels or, as in the paper, the validation labels."""
 
 Artifact = Literal["codes", "examples", "map"]
-"""What a run stores beside its metrics: nothing, the documents of the case study, or the points of a map."""
+"""What a run stores besides its metrics: nothing, documents of the case study, or points of a map."""
 
 Row: TypeAlias = dict[str, Any]  # a line of a results file, decoded
 

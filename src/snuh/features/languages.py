@@ -22,7 +22,7 @@ SCRIPTS = {
 }  # fmt: skip
 UNRECOGNIZED = frozenset({"br"})  # its list of 1,203 words has many of other languages
 MAX_LANGUAGES = 4
-MIN_SCRIPT = 0.05  # fraction of the words that are in a script of its own
+MIN_SCRIPT = 0.05  # fraction of the words in the script
 MIN_FUNCTION_WORDS = 0.08  # fraction of the words of a script that must be function words of a language
 MIN_DISTINCT = 5  # function words
 MIN_KANA = 0.1  # of the Han and Kana characters, for Japanese

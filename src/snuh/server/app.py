@@ -146,7 +146,7 @@ def _add_exception_handlers(app: FastAPI, settings: Settings) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def handle_disconnect(_: Request, error: ClientDisconnect) -> Response:
-        return Response(status_code=400)  # nobody receives it
+        return Response(status_code=400)  # the client has disconnected
 
     @app.exception_handler(Exception)
     async def handle_bug(_: Request, error: Exception) -> Response:
