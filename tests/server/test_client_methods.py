@@ -144,7 +144,7 @@ def test_a_response_that_is_too_large_is_rejected() -> None:
             lambda: client.search_many(["ship", "ship"], k=2),
             lambda: client.sample(4),
         ):
-            with pytest.raises(InputError, match="exceed 100,000 bytes: request less at once"):
+            with pytest.raises(InputError, match="exceed 100,000 bytes: request less"):
                 request()
         many = "&".join(f"id={number}" for number in range(5))
         response = server.get(f"/v1/collections/c/documents?{many}")

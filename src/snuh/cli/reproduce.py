@@ -307,7 +307,7 @@ def report(
 
     if out.suffix.lower() != ".html":
         raise InputError(
-            f"--out expects a file ending in .html, got {out}: the summary ends in .md beside it"
+            f"--out expects a file ending in .html, got {out}: the summary is written next to it, as .md"
         )
     summary = out.with_suffix(".md")
     for path in (out, summary):

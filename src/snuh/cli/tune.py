@@ -54,7 +54,7 @@ def tune(
     ] = Path("settings.json"),
     study: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The trials, to resume; default: beside --out."),
+        typer.Option(metavar="FILE", help="File of trials, to resume from; default: next to --out."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
     settings: Annotated[

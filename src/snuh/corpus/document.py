@@ -119,7 +119,7 @@ def _flatten(fields: dict[str, Any]) -> dict[str, Any]:
         return fields
     nested = fields.pop("metadata")
     if both := sorted(str(name) for name in fields.keys() & nested.keys()):
-        raise RecordError(f'the field {quote(both[0])} is given twice, within "metadata" and beside it')
+        raise RecordError(f'the field {quote(both[0])} is given twice, inside and outside of "metadata"')
     return {**fields, **nested}
 
 

@@ -84,7 +84,7 @@ def unavailable(message: str) -> ApiError:
 def check_response_size(size: int, limit: int) -> None:
     """Raise a 413 error if a response would exceed the limit."""
     if size > limit:
-        raise too_large(f"the response would exceed {limit:,} bytes: request less at once")
+        raise too_large(f"the response would exceed {limit:,} bytes: request less")
 
 
 def from_library_error(error: SnuhError, folders: Mapping[str, str]) -> ApiError:
