@@ -21,7 +21,7 @@ from starlette.requests import Request
 from snuh.collection import Collection
 from snuh.collection.query import hit_to_json
 from snuh.errors import SnuhError, suggest
-from snuh.explain import Fragment, HitWords, Span, WordContribution, explain_hits, marked
+from snuh.explain import Fragment, HitWords, Span, WordContribution, explain, explain_hits, marked
 from snuh.model import Model
 from snuh.search import Hit, Hits, text_length
 from snuh.server.middleware import Metrics
@@ -37,7 +37,8 @@ SearchResult: TypeAlias = bytes | Exception  # the JSON body, or the error to ra
 Result = TypeVar("Result")
 
 MAX_BATCH = 32  # searches answered by one scan of the codes
-SNIPPET_CHARACTERS = 160  # of highlighted fragments
+SNIPPET_CHARACTERS, EXPLANATION_CHARACTERS = 160, 2_000  # of highlighted fragments
+MAX_EXPLAINED_WORDS, MAX_SPANS = 500, 100  # words of an explanation; spans of each
 MIN_WEIGHT = 0.12  # of a highlighted word, as a fraction of the strongest
 CHARACTERS_AT_ONCE = 500_000  # of texts to explain
 
@@ -293,7 +294,7 @@ def _matched_terms(model: Model, hits: Sequence[Hit]) -> list[set[str]]:
 
 
 def _explained_hit(text: str, words: HitWords) -> Json:
-    return {"fragments": fragments_to_json(text, words.words, SNIPPET_CHARACTERS, matched=words.matched)}
+    return {"fragments": _fragments(text, words.words, SNIPPET_CHARACTERS, matched=words.matched)}
 
 
 def search_to_json(
@@ -331,7 +332,29 @@ def hits_to_json(hits: Sequence[Hit], *, max_bytes: int) -> list[Json]:
     return [{**hit_to_json(hit), "length": text_length(hit.document)} for hit in hits]
 
 
-def fragments_to_json(
+def explanation_to_json(model: Model, query: str, hit: str) -> Json:
+    """Explain a hit, and return the explanation with all bits as JSON values."""
+    explanation = explain(model, query, hit)
+    return {
+        "distance": explanation.distance,
+        "bits": [
+            {
+                "bit": pair.bit,
+                "query": pair.query,
+                "hit": pair.hit,
+                "query_margin": round(pair.query_margin, 6),
+                "hit_margin": round(pair.hit_margin, 6),
+            }
+            for pair in explanation.bits
+        ],
+        "query_words": _contributions_to_json(_strongest(explanation.query_words, MAX_EXPLAINED_WORDS)),
+        "hit_words": _contributions_to_json(_strongest(explanation.hit_words, MAX_EXPLAINED_WORDS)),
+        "query_fragments": _fragments(query, _net(explanation.query_words), EXPLANATION_CHARACTERS),
+        "hit_fragments": _fragments(hit, _net(explanation.hit_words), EXPLANATION_CHARACTERS),
+    }
+
+
+def _fragments(
     text: str,
     contributions: Sequence[WordContribution],
     characters: int,
@@ -343,6 +366,13 @@ def fragments_to_json(
     return [_fragment_to_json(piece) for piece in pieces]
 
 
+def _net(contributions: Sequence[WordContribution]) -> list[WordContribution]:
+    """Subtract what words contribute to differing bits, to get how much they moved the code to the other."""
+    return [
+        WordContribution(word.word, word.agreeing - word.differing, 0.0, word.spans) for word in contributions
+    ]
+
+
 def _fragment_to_json(piece: Fragment) -> Json:
     """Return a fragment without what is 0 or false, which most of them are."""
     value: Json = {"text": piece.text}
@@ -351,6 +381,26 @@ def _fragment_to_json(piece: Fragment) -> Json:
     if piece.is_matched:
         value["matched"] = True
     return value
+
+
+def _strongest(contributions: Sequence[WordContribution], limit: int) -> Sequence[WordContribution]:
+    """Return the words with the largest contributions of either sign, in their order."""
+    if len(contributions) <= limit:
+        return contributions
+    weakest = sorted(abs(word.agreeing) for word in contributions)[-limit]
+    return [word for word in contributions if abs(word.agreeing) >= weakest][:limit]
+
+
+def _contributions_to_json(contributions: Sequence[WordContribution]) -> list[Json]:
+    return [
+        {
+            "word": word.word,
+            "agreeing": round(word.agreeing, 6),
+            "differing": round(word.differing, 6),
+            "spans": word.spans[:MAX_SPANS],
+        }
+        for word in contributions
+    ]
 
 
 def get_services(request: Request) -> dict[str, CollectionService]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
@@ -11,9 +10,6 @@ from starlette.requests import ClientDisconnect
 
 from snuh.collection import Collection
 from snuh.errors import InputError
-from snuh.explain import WordContribution
-from snuh.explain import explain as explain_texts
-from snuh.model import Model
 from snuh.search import Hits, check_query
 from snuh.server.requests import (
     LimitedRoute,
@@ -47,15 +43,12 @@ from snuh.server.service import (
     Json,
     Name,
     Service,
-    fragments_to_json,
+    explanation_to_json,
     get_service,
     hits_to_json,
     milliseconds_since,
     search_explained,
 )
-
-EXPLANATION_CHARACTERS = 2_000  # of highlighted fragments
-MAX_EXPLAINED_WORDS, MAX_SPANS = 500, 100  # words of an explanation; spans of each
 
 router = APIRouter(
     prefix="/v1/collections/{name}",
@@ -176,52 +169,3 @@ def _search_batch(collection: Collection, batch: BatchRequest, part: slice) -> l
         raise InputError(f"a code must have {digits} hexadecimal digits, got {min(wrong)}")
     packed = np.frombuffer(bytes.fromhex("".join(codes)), dtype=np.uint8).reshape(len(codes), -1)
     return collection.search_codes(packed, **batch.search_options)
-
-
-def explanation_to_json(model: Model, query: str, hit: str) -> Json:
-    """Explain a hit, and return the explanation with all bits as JSON values."""
-    explanation = explain_texts(model, query, hit)
-    return {
-        "distance": explanation.distance,
-        "bits": [
-            {
-                "bit": pair.bit,
-                "query": pair.query,
-                "hit": pair.hit,
-                "query_margin": round(pair.query_margin, 6),
-                "hit_margin": round(pair.hit_margin, 6),
-            }
-            for pair in explanation.bits
-        ],
-        "query_words": _contributions_to_json(_strongest(explanation.query_words, MAX_EXPLAINED_WORDS)),
-        "hit_words": _contributions_to_json(_strongest(explanation.hit_words, MAX_EXPLAINED_WORDS)),
-        "query_fragments": fragments_to_json(query, _net(explanation.query_words), EXPLANATION_CHARACTERS),
-        "hit_fragments": fragments_to_json(hit, _net(explanation.hit_words), EXPLANATION_CHARACTERS),
-    }
-
-
-def _net(contributions: Sequence[WordContribution]) -> list[WordContribution]:
-    """Subtract what words contribute to differing bits, to get how much they moved the code to the other."""
-    return [
-        WordContribution(word.word, word.agreeing - word.differing, 0.0, word.spans) for word in contributions
-    ]
-
-
-def _strongest(contributions: Sequence[WordContribution], limit: int) -> Sequence[WordContribution]:
-    """Return the words with the largest contributions of either sign, in their order."""
-    if len(contributions) <= limit:
-        return contributions
-    weakest = sorted(abs(word.agreeing) for word in contributions)[-limit]
-    return [word for word in contributions if abs(word.agreeing) >= weakest][:limit]
-
-
-def _contributions_to_json(contributions: Sequence[WordContribution]) -> list[Json]:
-    return [
-        {
-            "word": word.word,
-            "agreeing": round(word.agreeing, 6),
-            "differing": round(word.differing, 6),
-            "spans": word.spans[:MAX_SPANS],
-        }
-        for word in contributions
-    ]
