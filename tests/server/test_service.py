@@ -37,7 +37,7 @@ def test_status_and_searches_do_not_wait_for_a_long_read(service: CollectionServ
         reading = asyncio.create_task(service.reader.run(read))
         await asyncio.to_thread(is_reading.wait, 60)
         assert await service.cached("info", len, is_status=True) == 41
-        assert b'"hits":[{' in await service.search(SearchRequest(text="ship"))
+        assert b'"hits":[{' in await service.search(SearchRequest.model_validate({"text": "ship"}))
         assert not reading.done()
         may_end.set()
         assert await reading
@@ -52,6 +52,7 @@ def test_a_batch_ends_when_its_client_has_disconnected(service: CollectionServic
     settings = Settings(folders={}, scratch="")
     app = SimpleNamespace(state=SimpleNamespace(settings=settings))
     request = Request({"type": "http", "app": app}, receive)
-    body = BatchRequest(texts=["ship"] * 3, rerank="asymmetric", shortlist=RERANKED_AT_ONCE)
+    options = {"texts": ["ship"] * 3, "rerank": "asymmetric", "shortlist": RERANKED_AT_ONCE}
+    body = BatchRequest.model_validate(options)
     with pytest.raises(ClientDisconnect):
         asyncio.run(search_batch(request, service, body))
