@@ -23,15 +23,15 @@ PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13; do \
 
 help:
 	@echo "make demo    train on a small corpus and search it"
-	@echo "make test    checks and the tests"
-	@echo "make check   lint, types and layers only"
-	@echo "make quick   the tests that take seconds"
-	@echo "make long    what is too long for every day: 1,000 kills, 2,000 damaged stores, 10,000 random steps, Milvus killed in 100,000 documents"
+	@echo "make test    run all checks, and all tests except the long ones"
+	@echo "make check   run linter, type checker and import contracts"
+	@echo "make quick   run the fast tests"
+	@echo "make long    run the long tests: 1,000 kills, 2,000 damaged stores, 10,000 random steps, Milvus killed in 100,000 documents"
 	@echo "make docs    build the documentation in site/; warnings are errors"
 	@echo "make dist    build the packages in dist/ and check them"
-	@echo "make lowest  the quick tests with the lowest versions that pyproject.toml allows"
-	@echo "make matrix  the quick tests with every supported Python that is installed"
-	@echo "make format  rewrite the sources in the project's style"
+	@echo "make lowest  run the fast tests with the lowest versions that pyproject.toml allows"
+	@echo "make matrix  run the fast tests with every supported Python that is installed"
+	@echo "make format  format the sources"
 	@echo "make clean   remove the environment and caches"
 
 env: $(READY)
@@ -50,8 +50,8 @@ demo: $(READY)
 test: check docs
 	$(PYTEST) -m "not long"
 
-# 1,000 kills, 2,000 damaged stores, 10,000 random steps, Milvus killed while 100,000 documents come in, workers of Spark killed or
-# failing, every view of the page; "make test" does with fewer or without.
+# 1,000 kills, 2,000 damaged stores, 10,000 random steps, Milvus killed while 100,000 documents are added, Spark workers killed or
+# failing, every view of the page; "make test" has shorter versions of most.
 long: $(READY)
 	$(PYTEST) -m long
 

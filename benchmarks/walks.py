@@ -18,6 +18,8 @@ import signal
 import sys
 import tempfile
 import threading
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -58,8 +60,8 @@ class Walk:
             self.codes.add(code)
 
     @contextmanager
-    def watching(self, *, is_recording: bool = True) -> Iterator[None]:
-        """Watch this thread and every thread that starts meanwhile; what is recorded can be switched."""
+    def profiling(self, *, is_recording: bool = True) -> Iterator[None]:
+        """Profile this thread and every thread that starts in the block; recording can be switched."""
         self.is_recording = is_recording
         threading.setprofile(self.note)
         sys.setprofile(self.note)
@@ -96,12 +98,12 @@ def take_walks(folder: Path) -> dict[str, Walk]:
     source, model, collection = folder / "tickets.jsonl", folder / "model", folder / "tickets"
     write_tickets(source)
     fit, search, http = Walk(), Walk(), Walk()
-    with fit.watching():
+    with fit.profiling():
         run("fit", source, "--out", model, "--bits", "16", "--set", "epochs=3")
     run("create", collection, "--model", model, "--from", source)
-    with search.watching():
+    with search.profiling():
         run("search", collection, QUERY)
-    with http.watching(is_recording=False):
+    with http.profiling(is_recording=False):
         serve_one_search(collection, http)
     return {"fit": fit, "search": search, "http": http}
 
@@ -130,11 +132,13 @@ def serve_one_search(collection: Path, walk: Walk) -> None:
     from snuh.server.settings import Settings, named_folders
 
     with tempfile.TemporaryDirectory() as scratch, listen("127.0.0.1", 0) as listening:
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1/collections/{collection.name}/search"
+        server = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        url = f"{server}/v1/collections/{collection.name}/search"
 
-        def ask() -> None:
+        def send_searches() -> None:
             try:
                 search_over_http(url)
+                wait_until_warm(f"{server}/ready")  # other threads are recorded, too
                 walk.is_recording = True
                 search_over_http(url)
                 walk.is_recording = False
@@ -143,7 +147,15 @@ def serve_one_search(collection: Path, walk: Walk) -> None:
 
         settings = Settings(folders=named_folders([collection]), scratch=scratch)
         with suppress(KeyboardInterrupt):
-            serve(settings, listening, on_ready=threading.Thread(target=ask).start)
+            serve(settings, listening, on_ready=threading.Thread(target=send_searches).start)
+
+
+def wait_until_warm(url: str) -> None:
+    """Wait until the server has run its warm-up searches; it answers 503 before."""
+    for _ in range(600):
+        with suppress(urllib.error.HTTPError), urllib.request.urlopen(url, timeout=60):
+            return
+        time.sleep(0.1)
 
 
 def search_over_http(url: str) -> None:

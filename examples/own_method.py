@@ -1,4 +1,4 @@
-"""A method of your own, beside ITQ: python examples/own_method.py [SOURCE]
+"""A method of your own, compared with ITQ: python examples/own_method.py [SOURCE]
 
 Principal directions of the documents, each split at its median, so that every bit is balanced. A method for
 the package itself takes five steps, described in CONTRIBUTING.md.

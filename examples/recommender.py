@@ -1,4 +1,4 @@
-"""Recommend documents to somebody who has read a few: python examples/recommender.py [SOURCE [ID ...]]"""
+"""Recommend documents to a reader of a few others: python examples/recommender.py [SOURCE [ID ...]]"""
 
 import sys
 from collections import defaultdict

@@ -23,8 +23,8 @@ def test_the_demo_finds_docstrings_of_the_same_package(tmp_path: Path) -> None:
     save_demo(tmp_path, hasher, source)
     result = explore(tmp_path, source, queries=[*QUERIES, "qwxyz"])
     assert result.quality.packages == len(PACKAGES)
-    assert result.quality.chance == pytest.approx(0.25, abs=0.05)
-    assert result.quality.precision > 1.3 * result.quality.chance
+    assert result.quality.random_precision == pytest.approx(0.25, abs=0.05)
+    assert result.quality.precision > 1.3 * result.quality.random_precision
     assert [search.query for search in result.searches] == [*QUERIES, "qwxyz"]
     *found, unknown = result.searches
     for search in found:
@@ -69,5 +69,5 @@ def test_the_command_prints_quality_searches_and_next_steps(
     scores = json.loads(run("evaluate", model, corpus, "--json").stdout)
     again = json.loads(run("demo", "--quick", "--bits", 32, "--out", folder, "--json").stdout)
     assert again["quality"]["precision"] == pytest.approx(scores["precision"]["100"])
-    assert again["quality"]["chance"] == pytest.approx(scores["chance"])
+    assert again["quality"]["random_precision"] == pytest.approx(scores["random_precision"])
     assert sorted(path.name for path in folder.iterdir()) == ["docstrings", "docstrings.jsonl", "model"]

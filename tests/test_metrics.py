@@ -150,7 +150,7 @@ def test_the_default_cutoffs_are_those_the_database_can_fill_and_always_100() ->
 def test_chance_is_the_precision_of_the_whole_database() -> None:
     labels: Labels = [("a",), ("b",), ("a", "b"), ()]
     evaluation = evaluate_codes(codes_of(0, 7), [("a",), ("c",)], codes_of(0, 1, 255, 3), labels, cutoffs=[1])
-    assert evaluation.chance == (2 / 4 + 0 / 4) / 2
+    assert evaluation.random_precision == (2 / 4 + 0 / 4) / 2
     assert list(evaluation.precision) == [1]
 
 

@@ -68,7 +68,7 @@ def rewrite_manifest(folder: Path, change: Callable[[dict[str, Any]], object], *
     (folder / "model.json").write_text(json.dumps(manifest | {"sha256": digest}))
 
 
-def refusal(folder: Path) -> str:
+def error_message(folder: Path) -> str:
     """Return the sentence with which loading is refused."""
     with pytest.raises(ModelError) as caught:
         load(folder)
@@ -166,17 +166,17 @@ def test_a_vocabulary_of_another_size_is_refused(text_model: Model) -> None:
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "nowhere").startswith(f"there is no model folder {tmp_path / 'nowhere'}")
+    assert error_message(tmp_path / "nowhere").startswith(f"there is no model folder {tmp_path / 'nowhere'}")
 
 
 def test_a_folder_without_a_manifest_is_not_a_model(tmp_path: Path) -> None:
-    assert "is not a snuh model: it has no model.json" in refusal(tmp_path)
+    assert "is not a snuh model: it has no model.json" in error_message(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["encoder.safetensors", "vocabulary.json"])
 def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     (saved / name).unlink()
-    assert f"{name} is missing; restore" in refusal(saved)
+    assert f"{name} is missing; restore" in error_message(saved)
 
 
 @pytest.mark.parametrize("name", ["model.json", "encoder.safetensors", "vocabulary.json"])
@@ -184,7 +184,7 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
 def test_a_truncated_file_is_named(saved: Path, name: str, fraction: float) -> None:
     content = (saved / name).read_bytes()
     (saved / name).write_bytes(content[: int(len(content) * fraction)])
-    assert name in refusal(saved)
+    assert name in error_message(saved)
 
 
 @pytest.mark.parametrize("name", ["model.json", "encoder.safetensors", "vocabulary.json"])
@@ -194,36 +194,36 @@ def test_a_changed_byte_anywhere_is_detected(saved: Path, name: str) -> None:
         (saved / name).write_bytes(
             content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
         )
-        assert name in refusal(saved)
+        assert name in error_message(saved)
 
 
 def test_a_parameter_changed_by_hand_is_detected(saved: Path) -> None:
     text = (saved / "model.json").read_text()
     (saved / "model.json").write_text(text.replace('"rate": 0.1', '"rate": 0.2'))
-    assert "model.json was changed after saving" in refusal(saved)
+    assert "model.json was changed after saving" in error_message(saved)
 
 
 def test_a_newer_format_asks_for_an_upgrade(saved: Path) -> None:
     rewrite_manifest(saved, lambda manifest: manifest.update(format_version=2))
-    assert refusal(saved).endswith("has format version 2, this snuh reads 1: upgrade snuh")
+    assert error_message(saved).endswith("has format version 2, this snuh reads 1: upgrade snuh")
 
 
 @pytest.mark.parametrize("version", [None, 0, "1", True, 1.0])
 def test_a_version_that_never_existed_is_refused(saved: Path, version: object) -> None:
     rewrite_manifest(saved, lambda manifest: manifest.update(format_version=version))
-    assert "has format version" in refusal(saved)
+    assert "has format version" in error_message(saved)
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"format": "other"}', "17"])
 def test_other_json_is_not_a_model(saved: Path, content: str) -> None:
     (saved / "model.json").write_text(content)
-    assert "does not describe a snuh model" in refusal(saved)
+    assert "does not describe a snuh model" in error_message(saved)
 
 
 @pytest.mark.parametrize("name", ["method", "bits", "encoder", "parameters", "training", "files"])
 def test_a_manifest_that_lacks_an_entry_is_refused(saved: Path, name: str) -> None:
     rewrite_manifest(saved, lambda manifest: manifest.pop(name))
-    assert f"lacks a valid {name!r}" in refusal(saved)
+    assert f"lacks a valid {name!r}" in error_message(saved)
 
 
 @pytest.mark.parametrize("name", ["../secret.safetensors", "/etc/passwd", "more.safetensors"])
@@ -232,13 +232,13 @@ def test_file_names_from_the_manifest_are_never_opened(saved: Path, name: str) -
         manifest["files"][name] = {"sha256": "0" * 64, "bytes": 1}
 
     rewrite_manifest(saved, point_elsewhere)
-    assert "lists the wrong files" in refusal(saved)
+    assert "lists the wrong files" in error_message(saved)
 
 
 @pytest.mark.parametrize("entry", [None, 3, {}, {"bytes": 1}])
 def test_file_entries_of_the_wrong_type_are_refused(saved: Path, entry: object) -> None:
     rewrite_manifest(saved, lambda manifest: manifest["files"].update({"vocabulary.json": entry}))
-    assert "vocabulary.json should have" in refusal(saved)
+    assert "vocabulary.json should have" in error_message(saved)
 
 
 def _with_nan(arrays: dict[str, np.ndarray]) -> None:
@@ -278,14 +278,14 @@ def test_arrays_that_cannot_work_are_refused_even_with_the_right_checksum(
     damage(arrays)
     save_arrays(saved / "encoder.safetensors", arrays)
     rewrite_manifest(saved, lambda manifest: None)
-    assert message in refusal(saved)
+    assert message in error_message(saved)
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "null", '"text"', '{"terms": 3}'])
 def test_a_vocabulary_that_cannot_work_is_refused(saved: Path, content: str) -> None:
     (saved / "vocabulary.json").write_text(content)
     rewrite_manifest(saved, lambda manifest: None)
-    assert "vocabulary.json is unusable" in refusal(saved)
+    assert "vocabulary.json is unusable" in error_message(saved)
 
 
 def test_saving_over_a_folder_that_is_not_a_model_is_refused(text_model: Model, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ import logging, sys
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 from snuh._numba import prefer_compiled
 from snuh.features.analyzer import Analyzer
-from snuh.features.counting import TermCounter
+from snuh.features.weighting import TermCounter
 prefer_compiled()
 counter = TermCounter(["ab"], Analyzer())
 print(counter.count(["AB ab"]).counts[0], "snuh.features.tokenizer_numba" in sys.modules)

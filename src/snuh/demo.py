@@ -34,10 +34,10 @@ QUICK_DOCUMENTS, QUICK_EPOCHS = 150, 10
 
 @dataclass(frozen=True)
 class DemoQuality:
-    """Precision of test docstrings against training docstrings of the same package, and the chance level."""
+    """Precision of test docstrings against training docstrings of the same package, and of random codes."""
 
     precision: float
-    chance: float
+    random_precision: float
     bits: int
     queries: int
     documents: int
@@ -124,7 +124,7 @@ def _quality(batches: Sequence[EncodedBatch], name: str) -> DemoQuality:
     labels = (document.labels for batch in batches for document in batch.documents)
     return DemoQuality(
         precision=evaluation.precision[HEADLINE_CUTOFF],
-        chance=evaluation.chance,
+        random_precision=evaluation.random_precision,
         bits=evaluation.health.bits,
         queries=evaluation.queries,
         documents=evaluation.health.documents,

@@ -150,7 +150,7 @@ def check_known(X: sparse.csr_matrix, features: TfidfFeatures) -> None:
             reason = "the language or the stop words may be wrong, or the documents have few words in common"
         raise InputError(
             f"{empty} of {total} documents have no word in the vocabulary of {len(features.terms)} terms, so "
-            f"their codes would mean nothing: {reason}. Look at the words with `snuh analyze`, and set "
+            f"their codes would be meaningless: {reason}. Look at the words with `snuh analyze`, and set "
             "features.language, features.stop_words or features.min_df"
         )
     if empty:

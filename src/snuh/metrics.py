@@ -64,8 +64,8 @@ class Evaluation:
 
     precision: Mapping[int, float]
     """Cutoff k -> expected precision@k, the mean over queries."""
-    chance: float
-    """The expected precision of random codes at any cutoff (chance level)."""
+    random_precision: float
+    """The expected precision of random codes at any cutoff."""
     radius: int
     precision_within_radius: float
     """Mean over queries; a query without documents within the radius counts as 0."""
@@ -111,7 +111,7 @@ def evaluate_codes(
     within, has_near = _precision_within(counts, radius=radius)
     return Evaluation(
         precision={k: float(expected_precision(counts, k=k).mean()) for k in cutoffs},
-        chance=float(expected_precision(counts, k=len(codes)).mean()),
+        random_precision=float(expected_precision(counts, k=len(codes)).mean()),
         radius=radius,
         precision_within_radius=float(within.mean()),
         empty_radius_fraction=float(1 - has_near.mean()),

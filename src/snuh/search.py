@@ -1,4 +1,4 @@
-"""What a search takes and returns: the query language, hits; and a search of a source in a single pass.
+"""What a search takes and returns: the query language, hits, excerpts; and a search of a source in one pass.
 
 A query has plain words, "quoted phrases", +required and -excluded words. Anything else is plain text: nothing
 in a query is an error. So is a long query: someone who pastes a paragraph does not mean its quotes and dashes
@@ -22,6 +22,32 @@ from snuh.features.analyzer import Analyzer
 from snuh.index import nearest
 from snuh.model import Model
 from snuh.text import html_table, sanitize, shorten
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt(Document):
+    """A document of which only the beginning of the text was read."""
+
+    length: int = 0  # of the whole text
+
+
+def text_length(document: Document) -> int:
+    """Return the length of the whole text of a document, which may be an excerpt."""
+    return document.length if isinstance(document, Excerpt) else len(document.text)
+
+
+def excerpt(document: Document, characters: int | None) -> Document:
+    """Return a document with at most this many characters of its text."""
+    if characters is None or len(document.text) <= characters:
+        return document
+    return Excerpt(
+        document.id,
+        document.text[:characters],
+        document.labels,
+        document.split,
+        document.metadata,
+        length=len(document.text),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +189,7 @@ class QueryText:
 
     @property
     def has_phrases(self) -> bool:
-        """Whether texts must be read to tell which documents match."""
+        """Whether texts must be read to determine which documents match."""
         return bool(self.phrases or self.excluded_phrases)
 
     def accepts(self, text: str, analyzer: Analyzer) -> bool:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 
 from tests.browser.chromium import find_chromium
 from tests.browser.worlds import make_collections
-from tests.collection.worlds import fast_place
+from tests.collection.worlds import temporary_folder
 from tests.server.serving import Server, serving
 
 TIMEOUT = 90_000  # milliseconds: machines that run tests are busy
@@ -29,7 +29,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def root() -> Iterator[Path]:
-    folder = fast_place()
+    folder = temporary_folder()
     make_collections(folder)
     yield folder
     shutil.rmtree(folder)

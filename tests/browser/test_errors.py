@@ -62,7 +62,7 @@ def test_the_page_retries_after_too_many_requests(new_page: Callable[..., Page],
 
 @contextmanager
 def exceeding_the_rate_limit(server: Server) -> Iterator[None]:
-    """Send so many requests from this address that those of the page are rejected."""
+    """Send enough requests from this address that those of the page are rejected."""
     done = threading.Event()
 
     def send_requests() -> None:

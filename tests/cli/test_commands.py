@@ -136,11 +136,11 @@ def test_evaluate_finds_the_planted_topics(fitted: Path, world: Path) -> None:
     summary = json.loads(run("evaluate", fitted, world, "--json").stdout)
     assert list(summary["precision"]) == ["1", "10", "50", "100"]
     assert summary["precision"]["10"] > 0.9
-    assert summary["chance"] == pytest.approx(0.25, abs=0.01)
+    assert summary["random_precision"] == pytest.approx(0.25, abs=0.01)
     assert (summary["queries"], summary["health"]["documents"]) == (28, 244)
     assert summary["health"]["alive"] is True
     table = run("evaluate", fitted, world, "--cutoffs", "5,100").stdout
-    for expected in ("28 queries (test)", "precision@5 ", "precision@100 ", "chance", "distinct codes"):
+    for expected in ("28 queries (test)", "precision@5 ", "precision@100 ", "random codes", "distinct codes"):
         assert expected in table
     assert "precision@10 " not in table
 
@@ -202,7 +202,7 @@ def test_evaluate_and_bits_take_a_collection(fitted: Path, world: Path, tmp_path
         ran = run("evaluate", *arguments, "--json")
         assert ran.code == 0, ran.stderr
         assert json.loads(ran.stdout)["precision"] == expected["precision"]
-    meanings = [json.loads(run("bits", place, "--json").stdout)["meanings"] for place in (fitted, folder)]
+    meanings = [json.loads(run("bits", path, "--json").stdout)["meanings"] for path in (fitted, folder)]
     assert meanings[0] == meanings[1]
     ran = run("evaluate", fitted)
     assert ran.code == 2 and "is not a collection: give the documents to evaluate as SOURCE" in ran.stderr
@@ -302,7 +302,7 @@ def test_every_kind_of_source_can_be_fitted_and_encoded(kind: str, tmp_path: Pat
     assert encoded["documents"] == 120
     if kind not in ("txt", "folder"):
         scores = json.loads(run("evaluate", model, source, "--json").stdout)
-        assert scores["precision"]["1"] > 2 * scores["chance"]
+        assert scores["precision"]["1"] > 2 * scores["random_precision"]
 
 
 def test_standard_input_and_a_corpus_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ FILE = Path("results/runs.jsonl")
 
 @pytest.fixture(autouse=True)
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that SNUH_DATA names, with the corpus toy; commands run beside it."""
+    """The folder that SNUH_DATA names, with the corpus toy; commands run in its parent folder."""
     monkeypatch.chdir(tmp_path)
     folder = data_folder(tmp_path)
     monkeypatch.setenv("SNUH_DATA", str(folder))

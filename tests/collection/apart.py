@@ -26,7 +26,7 @@ from typing import IO
 
 # Of util-linux. Who is not root becomes root of a namespace of users, where the machine allows that.
 UNSHARE = ("unshare", "--net") if os.geteuid() == 0 else ("unshare", "--net", "--map-root-user")
-SECONDS = 10  # until who was killed lets go of its port
+SECONDS = 10  # until a killed process has released its port
 SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 SET_FLAGS, UP = 0x8914, 0x1  # SIOCSIFFLAGS, IFF_UP
 CHUNK = 1 << 16  # bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from snuh.collection import Collection
-from tests.collection.worlds import documents, fast_place, toy_model
+from tests.collection.worlds import documents, temporary_folder, toy_model
 
 pytest.register_assert_rewrite(
     "tests.collection.contract", "tests.collection.ways_in", "tests.collection.like_dictionary"
@@ -33,7 +33,7 @@ def _is_promised(item: pytest.Item) -> bool:
 @pytest.fixture
 def workspace() -> Iterator[Path]:
     """A folder that other users may look into, unlike pytest's own."""
-    folder = fast_place()
+    folder = temporary_folder()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -37,8 +37,8 @@ from tests.collection.worlds import (
     assert_answers_like,
     document,
     documents,
-    fast_place,
     record,
+    temporary_folder,
     toy_model,
 )
 from tests.filters.worlds import filters, records
@@ -322,10 +322,10 @@ def test_a_collection_is_made_once(engine: Engine, collection: Collection) -> No
 def test_a_rehash_changes_all_codes_at_once(collection: Collection) -> None:
     collection.build_index(k=3)
     mirror = Mirror(toy_model(2, bits=24), {one.id: one for one in documents(12, year=2000)})
-    shares: list[float] = []
+    fractions: list[float] = []
     with Collection(collection.location) as other:
-        collection.rehash(mirror.model, progress=shares.append)
-        assert shares[-1] == 1.0
+        collection.rehash(mirror.model, progress=fractions.append)
+        assert fractions[-1] == 1.0
         assert_answers_like(collection, mirror)
         assert_answers_like(other, mirror)
         other.add([document(50, "fog")])
@@ -483,15 +483,15 @@ def test_a_block_of_reads_sees_one_state(collection: Collection) -> None:
 def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collection) -> None:
     collection.add([Document("hidden", UNKNOWN, ("x",), "val", {"a": {"b": [1, 0.1]}}), document(3, "fog")])
     collection.delete(["d5"])
-    place = fast_place()
+    folder = temporary_folder()
     try:
-        there, shares = engine.fresh(), []
-        assert copy_collection(collection.location, place / "first") == 12
-        assert copy_collection(place / "first", there, progress=shares.append) == 12
-        assert copy_collection(there, place / "second") == 12
-        assert shares[-1] == 1.0
+        there, fractions = engine.fresh(), []
+        assert copy_collection(collection.location, folder / "first") == 12
+        assert copy_collection(folder / "first", there, progress=fractions.append) == 12
+        assert copy_collection(there, folder / "second") == 12
+        assert fractions[-1] == 1.0
         expected = collection.search("ship", mode="codes", k=20)
-        for address in (there, place / "second"):
+        for address in (there, folder / "second"):
             with Collection(address) as copied:
                 assert list(copied.documents()) == list(collection.documents())
                 assert copied.search("ship", mode="codes", k=20) == expected
@@ -499,7 +499,7 @@ def test_a_copy_there_and_back_is_the_same(engine: Engine, collection: Collectio
                 assert (told.model, told.searchable, told.fields) == (wanted.model, 11, wanted.fields)
                 assert copied.add([document(90)]).inserted == 1
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(folder)
 
 
 @needs(Promise.ROW_CONSISTENCY)

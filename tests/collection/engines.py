@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.collection.postgres_server import PostgresServer
-from tests.collection.worlds import fast_place
+from tests.collection.worlds import temporary_folder
 
 
 class Engine(Protocol):
@@ -47,7 +47,7 @@ class Postgres:
 
 @contextmanager
 def folders() -> Iterator[Folders]:
-    workspace = fast_place()
+    workspace = temporary_folder()
     try:
         yield Folders(workspace)
     finally:

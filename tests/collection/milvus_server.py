@@ -49,12 +49,12 @@ class MilvusServer:
 
     def __init__(self, settings: Mapping[str, object] = SETTINGS) -> None:
         check_namespaces()
-        self.place = roomy_place()
+        self.folder = roomy_folder()
         self.password = secrets.token_urlsafe(16)
         self.port, self._health = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
         try:
-            (self.place / "bin").symlink_to(binaries())
+            (self.folder / "bin").symlink_to(binaries())
             self._configure({**settings, **ALWAYS})
             self.start()
             self._change_password()
@@ -65,7 +65,7 @@ class MilvusServer:
     def _configure(self, settings: Mapping[str, object]) -> None:
         from milvus import MilvusServerConfig
 
-        config = MilvusServerConfig(data_dir=str(self.place))
+        config = MilvusServerConfig(data_dir=str(self.folder))
         for name, value in settings.items():
             config.set(name, value)
         config.resolve()
@@ -81,14 +81,14 @@ class MilvusServer:
 
     def start(self) -> None:
         """Start it, again after `kill` at the same port, and wait until it answers."""
-        folder = str(self.place)
+        folder = str(self.folder)
         surroundings = {
             "DEPLOY_MODE": "STANDALONE",
             "METRICS_PORT": str(HEALTH_PORT),
             "MILVUS_RUN_DIR": f"{folder}/run",
             "OMP_NUM_THREADS": "1",
         }
-        with (self.place / "log").open("ab") as log:
+        with (self.folder / "log").open("ab") as log:
             self._process = start_apart(
                 # Its libraries are for it alone, not for who starts it.
                 [
@@ -99,7 +99,7 @@ class MilvusServer:
                     "standalone",
                 ],
                 {self.port: PORT, self._health: HEALTH_PORT},
-                cwd=self.place,
+                cwd=self.folder,
                 env={**os.environ, **surroundings},
                 log=log,
             )
@@ -135,10 +135,10 @@ class MilvusServer:
         """End it, and remove all that it wrote."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
-        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self) -> str:
-        return (self.place / "log").read_text(errors="replace")
+        return (self.folder / "log").read_text(errors="replace")
 
     def address(self, name: str, *, user: str = USER, password: str | None = None) -> str:
         return f"milvus://{user}:{password or self.password}@127.0.0.1:{self.port}/{name}"
@@ -159,16 +159,16 @@ def binaries() -> Path:
     """Unpack the server where its package does, once for all: that takes longer than to start it."""
     import milvus
 
-    place = Path(milvus.MilvusServerConfig.get_default_data_dir())
+    folder = Path(milvus.MilvusServerConfig.get_default_data_dir())
     if not os.access(Path.home(), os.W_OK):
-        place = Path(tempfile.gettempdir()) / f"milvus-{os.getuid()}"
-    place.mkdir(parents=True, exist_ok=True)
-    with locked(place / "lock"):
-        milvus._initialize_data_files(str(place))
-    return place / "bin"
+        folder = Path(tempfile.gettempdir()) / f"milvus-{os.getuid()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock"):
+        milvus._initialize_data_files(str(folder))
+    return folder / "bin"
 
 
-def roomy_place() -> Path:
+def roomy_folder() -> Path:
     """Make a folder in memory where there is enough: the server flushes to disk all the time."""
     memory = Path("/dev/shm")
     is_enough = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM

@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.collection.worlds import fast_place
+from tests.collection.worlds import temporary_folder
 
 NOBODY = 65_534
 OWNER, PASSWORD = "owner", "s3cret-of-the-owner"
@@ -36,7 +36,7 @@ class PostgresServer:
 
     def __init__(self, *, settings: Mapping[str, str] = SETTINGS) -> None:
         self._settings = {**settings, **HERE}
-        self.root = fast_place()
+        self.root = temporary_folder()
         self.folder = self.root / "data"
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None

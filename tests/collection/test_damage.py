@@ -30,7 +30,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def refusal(folder: Path, kind: type[SnuhError]) -> str:
+def error_message(folder: Path, kind: type[SnuhError]) -> str:
     """Return the sentence with which opening is refused; the files must stay as they are."""
     before = contents(folder)
     with pytest.raises(kind) as caught:
@@ -155,7 +155,7 @@ def test_an_open_collection_notices_a_store_that_was_put_back(folder: Path) -> N
 @pytest.mark.parametrize("length", [0, 1, 50, 99, 100, 4095, 4096, 4097, 3 * 4096, -4096, -1])
 def test_a_truncated_store_is_refused(folder: Path, length: int) -> None:
     (folder / STORE).write_bytes((folder / STORE).read_bytes()[:length])
-    assert "store is damaged: restore the folder from a copy" in refusal(folder, CollectionError)
+    assert "store is damaged: restore the folder from a copy" in error_message(folder, CollectionError)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_truncated_store_is_refused(folder: Path, length: int) -> None:
 )
 def test_a_store_of_garbage_is_refused(folder: Path, content: bytes) -> None:
     (folder / STORE).write_bytes(content)
-    assert "store is damaged: restore the folder from a copy" in refusal(folder, CollectionError)
+    assert "store is damaged: restore the folder from a copy" in error_message(folder, CollectionError)
 
 
 def test_a_store_with_pages_of_garbage_is_refused_or_reported_in_one_line(folder: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_store_with_pages_of_garbage_is_refused_or_reported_in_one_line(folder
 
 def test_a_missing_store_is_refused(folder: Path) -> None:
     (folder / STORE).unlink()
-    refusal(folder, CollectionError)
+    error_message(folder, CollectionError)
     assert not (folder / STORE).exists()
 
 
@@ -197,7 +197,7 @@ def test_some_other_sqlite_file_is_refused(folder: Path) -> None:
     connection = sqlite3.connect(folder / STORE)
     connection.executescript("CREATE TABLE state (x); PRAGMA user_version = 2; PRAGMA journal_mode = WAL;")
     connection.close()
-    assert "restore the folder" in refusal(folder, CollectionError)
+    assert "restore the folder" in error_message(folder, CollectionError)
 
 
 def test_a_store_that_lost_a_table_is_refused_in_one_line(folder: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_store_of_a_newer_version_is_refused(folder: Path) -> None:
     connection = sqlite3.connect(folder / STORE)
     connection.execute("PRAGMA user_version = 3")
     connection.close()
-    assert "format 3, this snuh reads 2: update snuh" in refusal(folder, CollectionError)
+    assert "format 3, this snuh reads 2: update snuh" in error_message(folder, CollectionError)
 
 
 def test_a_changed_row_is_reported_and_never_returned(folder: Path) -> None:
@@ -316,18 +316,18 @@ def test_a_check_names_what_is_wrong(folder: Path) -> None:
 
 def test_a_collection_of_a_newer_version_is_refused(folder: Path) -> None:
     (folder / "collection.json").write_text(json.dumps({"format": "snuh-collection", "format_version": 2}))
-    assert "format 2, this snuh reads 1: update snuh" in refusal(folder, CollectionError)
+    assert "format 2, this snuh reads 1: update snuh" in error_message(folder, CollectionError)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"format": "snuh-model"}'])
 def test_a_folder_that_does_not_say_that_it_is_a_collection_is_refused(folder: Path, content: str) -> None:
     (folder / "collection.json").write_text(content)
-    assert "is not a collection" in refusal(folder, InputError)
+    assert "is not a collection" in error_message(folder, InputError)
 
 
 def test_a_missing_model_is_reported(folder: Path) -> None:
     shutil.rmtree(folder / "models")
-    message = refusal(folder, ModelError)
+    message = error_message(folder, ModelError)
     assert "has lost its model" in message and "restore" in message
 
 
@@ -336,7 +336,7 @@ def test_a_changed_model_is_refused(folder: Path, name: str) -> None:
     (path,) = folder.glob(f"models/*/{name}")
     content = path.read_bytes()
     path.write_bytes(flip(content, len(content) // 2))
-    assert "has lost its model" in refusal(folder, ModelError)
+    assert "has lost its model" in error_message(folder, ModelError)
 
 
 @pytest.mark.parametrize("fingerprint", ["../../etc", "", "0" * 16, "0" * 15 + "G"])
@@ -345,7 +345,7 @@ def test_a_store_that_names_a_model_elsewhere_is_refused(folder: Path, fingerpri
     connection.execute("UPDATE state SET model = ?", (fingerprint,))
     connection.commit()
     connection.close()
-    refusal(folder, SnuhError)
+    error_message(folder, SnuhError)
 
 
 def test_models_that_differ_only_in_their_activation_have_different_fingerprints(folder: Path) -> None:
@@ -386,7 +386,7 @@ def test_a_half_removed_model_is_replaced_when_it_comes_back(folder: Path) -> No
 
 
 def test_an_interrupted_rehash_leaves_the_old_codes_and_can_be_done_again(folder: Path) -> None:
-    def stop(share: float) -> None:
+    def stop(fraction: float) -> None:
         raise KeyboardInterrupt
 
     expected = stored(folder)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import time
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from tests.collection.worlds import (
     Mirror,
     assert_answers_like,
     document,
-    fast_place,
     stored,
+    temporary_folder,
     tiny_thresholds,
     toy_model,
 )
 
 KILLS = 60
+EVERY_KIND = {"add", "delete", "rehash", "create"}
 BATCH = 4
 MODELS = [toy_model(0), toy_model(1), toy_model(2, bits=24)]
 
@@ -119,13 +121,16 @@ def run_and_kill(folder: Path, mirror: Mirror, *, turn: int, rng: random.Random)
 @pytest.mark.parametrize("kills", [KILLS, pytest.param(1_000, marks=pytest.mark.long)])
 def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there(kills: int) -> None:
     rng = random.Random(kills)
-    workspace = fast_place()
+    workspace = temporary_folder()
     folder = workspace / "c"
     turn, killed_in = 0, Counter[str]()
     with tiny_thresholds(changes=5, batch=BATCH):
         Collection.create(folder, MODELS[0]).close()
         mirror = Mirror(MODELS[0])
-        for _ in range(kills):
+        for number in count():
+            # On a busy machine, a short operation may end before it is killed: some more kills.
+            if number >= kills and (set(killed_in) >= EVERY_KIND or number >= 5 * kills):
+                break
             lines = run_and_kill(folder, mirror, turn=turn, rng=rng)
             assert not [line for line in lines if line.startswith("failed")]
             possible = [mirror]
@@ -147,7 +152,7 @@ def test_whatever_was_acknowledged_survives_a_kill_and_nothing_is_half_there(kil
                     collection.add([document(1)])
                 shutil.rmtree(side)
     assert killed_in.total() > kills / 2
-    assert {"add", "delete", "rehash", "create"} <= set(killed_in)
+    assert set(killed_in) >= EVERY_KIND
     with Collection(folder) as collection:
         collection.rehash(MODELS[0])
         assert len([entry for entry in (folder / "models").iterdir() if entry.name[0] != "."]) <= 2

@@ -66,7 +66,7 @@ def schema_of(address: str) -> str:
 
 
 def refused(work: Callable[[], object], kind: type[SnuhError] = CollectionError) -> str:
-    """Return the sentence of a refusal, of which no part holds the password."""
+    """Return the message of an error, which does not contain the password."""
     with pytest.raises(kind) as caught:
         work()
     assert "\n" not in str(caught.value)

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from tests.collection.like_dictionary import CollectionLikeDictionary
-from tests.collection.worlds import fast_place
+from tests.collection.worlds import temporary_folder
 
 
 class FolderLikeDictionary(CollectionLikeDictionary):
     def fresh(self) -> Path:
-        self.root = fast_place()
+        self.root = temporary_folder()
         self.folder, self.copy = self.root / "c", self.root / "older codes"
         return self.folder
 

@@ -94,7 +94,7 @@ def rerank_score(model: Model, query: str, text: str, rerank: str) -> float:
     return -sum(margin for margin, a, b in zip(margins, query_bits, text_bits, strict=True) if a != b)
 
 
-def fast_place() -> Path:
+def temporary_folder() -> Path:
     """Make a folder in memory where there is one: what is tested does not depend on the disk."""
     memory = Path("/dev/shm")
     workspace = Path(

@@ -31,7 +31,7 @@ def compress(path: Path, content: bytes, *, member: str = "") -> Path:
     return path
 
 
-def refusal(path: Path) -> str:
+def error_message(path: Path) -> str:
     with pytest.raises(InputError) as caught:
         list(open_source(path))
     assert "\n" not in str(caught.value)
@@ -64,11 +64,11 @@ def test_an_archive_must_hold_one_readable_file(tmp_path: Path) -> None:
         archive.writestr("a.csv", "text\nx\n")
         archive.writestr("b.csv", "text\ny\n")
         archive.writestr("__MACOSX/._a.csv", "")
-    assert "expected an archive of one file, got 2: unpack it" in refusal(tmp_path / "two.zip")
+    assert "expected an archive of one file, got 2: unpack it" in error_message(tmp_path / "two.zip")
     path = compress(tmp_path / "page.zip", b"x", member="page.html")
-    assert 'holds "page.html": expected a file ending in .jsonl' in refusal(path)
+    assert 'holds "page.html": expected a file ending in .jsonl' in error_message(path)
     (tmp_path / "no.zip").write_bytes(b"nothing")
-    assert "not a zip archive, or a damaged one" in refusal(tmp_path / "no.zip")
+    assert "not a zip archive, or a damaged one" in error_message(tmp_path / "no.zip")
 
 
 @pytest.mark.parametrize("compression", [".gz", ".zst", ".zip"])
@@ -77,9 +77,9 @@ def test_a_damaged_file_is_one_sentence(compression: str, tmp_path: Path) -> Non
     whole = path.read_bytes()
     middle = len(whole) // 2
     path.write_bytes(whole[: middle - 4] + b"damage" + whole[middle + 2 :])
-    assert "docs.jsonl" in refusal(path)
+    assert "docs.jsonl" in error_message(path)
     path.write_bytes(whole[:middle])
-    assert "truncated or damaged" in refusal(path) or "not a zip archive" in refusal(path)
+    assert "truncated or damaged" in error_message(path) or "not a zip archive" in error_message(path)
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_a_damaged_file_is_one_sentence(compression: str, tmp_path: Path) -> Non
 )
 def test_an_array_must_hold_objects_with_texts(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "docs.json").write_text(content)
-    assert message in refusal(tmp_path / "docs.json")
+    assert message in error_message(tmp_path / "docs.json")

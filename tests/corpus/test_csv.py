@@ -16,7 +16,7 @@ def read(path: Path, **options: str) -> list[Document]:
     return list(source)
 
 
-def refusal(path: Path, content: str) -> str:
+def error_message(path: Path, content: str) -> str:
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read(path)
@@ -67,12 +67,12 @@ def test_huge_fields_are_read(tmp_path: Path) -> None:
 
 
 def test_a_row_of_the_wrong_width_is_refused(tmp_path: Path) -> None:
-    message = refusal(tmp_path / "a.csv", 'id,text\na,"x\ny"\nb,too,many\n')
+    message = error_message(tmp_path / "a.csv", 'id,text\na,"x\ny"\nb,too,many\n')
     assert message == "a.csv line 4: expected 2 fields as in the header, got 3"
 
 
 def test_a_missing_text_column_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "a.csv", "id,body\na,hello\n") == (
+    assert error_message(tmp_path / "a.csv", "id,body\na,hello\n") == (
         'a.csv line 2: there is no field "text"; fields here: "id", "body"; '
         "name the one that holds the text with --text-field; "
         "the first line of the file must hold the column names"
@@ -80,7 +80,7 @@ def test_a_missing_text_column_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_message_stays_short_where_the_header_is_missing(tmp_path: Path) -> None:
-    message = refusal(tmp_path / "a.csv", '1,"' + "long\ntext " * 1000 + '"\n2,more\n')
+    message = error_message(tmp_path / "a.csv", '1,"' + "long\ntext " * 1000 + '"\n2,more\n')
     assert "the first line of the file must hold the column names" in message
     assert len(message) < 400
 
@@ -98,7 +98,7 @@ def test_a_message_stays_short_where_the_header_is_missing(tmp_path: Path) -> No
     ],
 )
 def test_a_broken_table_is_refused(tmp_path: Path, content: str, reason: str) -> None:
-    assert reason in refusal(tmp_path / "a.csv", content)
+    assert reason in error_message(tmp_path / "a.csv", content)
 
 
 def test_invalid_utf8_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -143,5 +143,5 @@ def test_every_iteration_reports_progress(tmp_path: Path) -> None:
         first = len(done)
         assert len(list(documents)) == 599
         assert done == sorted(done) and done[-1] == 1.0
-        assert all(share < 1.0 for share in done[:first])
+        assert all(fraction < 1.0 for fraction in done[:first])
     assert done == [0.0, 256 / 600, 512 / 600, 1.0]

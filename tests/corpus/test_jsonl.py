@@ -18,7 +18,7 @@ def read(path: Path, **options: str) -> list[Document]:
     return list(source)
 
 
-def refusal(path: Path, **options: str) -> str:
+def error_message(path: Path, **options: str) -> str:
     with pytest.raises(InputError) as caught:
         read(path, **options)
     assert "\n" not in str(caught.value)
@@ -188,14 +188,14 @@ def test_text_and_id_may_be_under_other_names(tmp_path: Path) -> None:
 
 def test_a_missing_text_field_lists_the_present_ones(tmp_path: Path) -> None:
     path = write(tmp_path, '{"text": "fine"}', '{"id": "b", "texts": "x"}')
-    assert refusal(path) == (
+    assert error_message(path) == (
         'tickets.jsonl line 2: there is no field "text" (did you mean "texts"?); fields here: "id", "texts"; '
         "name the one that holds the text with --text-field"
     )
 
 
 def test_a_missing_id_field_is_refused_if_it_was_named(tmp_path: Path) -> None:
-    message = refusal(write(tmp_path, '{"text": "x", "id": "b"}'), id_field="key")
+    message = error_message(write(tmp_path, '{"text": "x", "id": "b"}'), id_field="key")
     assert message.startswith('tickets.jsonl line 1: there is no field "key"; fields here: "text", "id";')
     assert message.endswith("--id-field")
 
@@ -226,7 +226,7 @@ def test_a_missing_id_field_is_refused_if_it_was_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, line: str, reason: str) -> None:
-    message = refusal(write(tmp_path, '{"text": "fine"}', "", line))
+    message = error_message(write(tmp_path, '{"text": "fine"}', "", line))
     assert message.startswith("tickets.jsonl line 3: " + reason)
 
 
@@ -234,7 +234,7 @@ def test_a_file_that_ends_in_a_text_is_refused_with_the_start_of_it(tmp_path: Pa
     path = tmp_path / "tickets.jsonl"
     path.write_text('{"text": "fine"}\n{"text": "cut')
     reason = "not valid JSON (Unterminated string starting at character 10)"
-    assert refusal(path) == f"tickets.jsonl line 2: {reason}"
+    assert error_message(path) == f"tickets.jsonl line 2: {reason}"
 
 
 def test_a_character_in_two_escapes_is_accepted(tmp_path: Path) -> None:
@@ -245,42 +245,48 @@ def test_duplicate_ids_are_refused_with_both_lines(tmp_path: Path) -> None:
     path = write(
         tmp_path, '{"id": "a", "text": ""}', '{"id": "b", "text": ""}', "", '{"id": "a", "text": "x"}'
     )
-    assert refusal(path) == 'tickets.jsonl line 4: the id "a" is already used on line 1: ids must be unique'
+    assert (
+        error_message(path)
+        == 'tickets.jsonl line 4: the id "a" is already used on line 1: ids must be unique'
+    )
 
 
 def test_a_given_id_may_not_repeat_a_line_number(tmp_path: Path) -> None:
     path = write(tmp_path, '{"text": ""}', '{"id": 1, "text": ""}')
-    assert 'line 2: the id "1" is already used on line 1' in refusal(path)
+    assert 'line 2: the id "1" is already used on line 1' in error_message(path)
 
 
 def test_duplicate_ids_far_apart_are_found(tmp_path: Path) -> None:
     lines = [f'{{"id": "n{number}", "text": ""}}' for number in range(70_000)]
     path = write(tmp_path, *lines, '{"id": "n5", "text": ""}')
-    assert 'line 70001: the id "n5" is already used on line 6' in refusal(path)
+    assert 'line 70001: the id "n5" is already used on line 6' in error_message(path)
 
 
 def test_invalid_utf8_is_refused_with_line_and_byte(tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
     path.write_bytes(b'{"text": "fine"}\n{"text": "caf\xe9"}\n')
-    assert refusal(path) == "old.jsonl line 2: byte 14 (0xe9) is not valid UTF-8: convert the file to UTF-8"
+    assert (
+        error_message(path)
+        == "old.jsonl line 2: byte 14 (0xe9) is not valid UTF-8: convert the file to UTF-8"
+    )
 
 
 def test_a_truncated_gzip_is_refused(tmp_path: Path) -> None:
     whole = gzip.compress("".join(f'{{"text": "{n * n}"}}\n' for n in range(5000)).encode())
     path = tmp_path / "cut.jsonl.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    assert "the compressed file is truncated or damaged" in refusal(path)
+    assert "the compressed file is truncated or damaged" in error_message(path)
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 0xFF
     path.write_bytes(damaged)
-    assert refusal(path).startswith("cut.jsonl.gz line ")
+    assert error_message(path).startswith("cut.jsonl.gz line ")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
 def test_a_file_without_documents_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "empty.jsonl"
     path.write_bytes(content)
-    assert refusal(path) == "empty.jsonl: there are no documents in it"
+    assert error_message(path) == "empty.jsonl: there are no documents in it"
 
 
 def test_a_file_that_vanished_is_refused(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ def test_each_iteration_is_reported_to_its_own_callback(tmp_path: Path) -> None:
     assert isinstance(source, TextSource)
     first: list[float] = []
     second: list[float] = []
-    asked: list[float] = []
+    fractions: list[float] = []
     watched = ProgressSource(source, first.append, second.append)
     assert watched.name == source.name
     assert list(watched) == list(source)
     assert (first[-1], second) == (1.0, [])
     assert list(watched.documents()) == list(source)
     assert second == first
-    assert list(watched.documents(asked.append)) == list(source)  # more readings than callbacks
-    assert asked == first == second
+    assert list(watched.documents(fractions.append)) == list(source)  # more readings than callbacks
+    assert fractions == first == second

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -96,8 +96,7 @@ def test_the_result_equals_the_leader_rule_over_all_pairs(world: dict[str, Any])
     similarity = similarities(world["rows"], world["measure"])
     # Sums in another order may differ in the last digit: skip examples in which that would matter.
     gaps = np.diff(np.unique(np.append(similarity, np.float32(world["threshold"]))))
-    if ((gaps > 0) & (gaps < 1e-5)).any():
-        return
+    assume(not ((gaps > 0) & (gaps < 1e-5)).any())
     found = find_duplicates(**world)
     representative = quadratic_leader_rule(world, similarity)
     assert found.representative.tolist() == [representative[doc] for doc in range(len(representative))]

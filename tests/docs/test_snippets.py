@@ -41,7 +41,7 @@ class Snippet:
 
     language: str
     code: str
-    place: str
+    location: str
 
 
 def snippets(page: Path) -> list[Snippet]:
@@ -58,7 +58,7 @@ def run_snippets(page: Path, **given: Any) -> dict[str, Any]:
     for snippet in snippets(page):
         if snippet.language == "python":
             # Blank lines before it: a traceback then shows the line of the page.
-            blank = "\n" * int(snippet.place.rpartition(":")[2])
+            blank = "\n" * int(snippet.location.rpartition(":")[2])
             exec(compile(blank + snippet.code, str(page), "exec"), namespace)
         elif snippet.language == "sh":
             run_shell(snippet)
@@ -70,10 +70,10 @@ def run_shell(snippet: Snippet) -> None:
     for line in snippet.code.replace("\\\n", " ").splitlines():
         arguments = command_arguments(line)
         if arguments is None:
-            run_line(line, snippet.place)
+            run_line(line, snippet.location)
         elif arguments:
             ran = run(*arguments)
-            assert ran.code == 0, f"{snippet.place}: {line}\n{ran.stderr}"
+            assert ran.code == 0, f"{snippet.location}: {line}\n{ran.stderr}"
 
 
 def command_arguments(line: str) -> list[str] | None:
@@ -87,7 +87,7 @@ def command_arguments(line: str) -> list[str] | None:
     return None if needs_shell or words[0] != "snuh" else words[1:]
 
 
-def run_line(line: str, place: str) -> None:
+def run_line(line: str, location: str) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["sh", "-e", "-c", line],
@@ -96,7 +96,7 @@ def run_line(line: str, place: str) -> None:
         env=environment() | {"PATH": path},
         timeout=300,
     )
-    assert done.returncode == 0, f"{place}: {line}\n{done.stderr}"
+    assert done.returncode == 0, f"{location}: {line}\n{done.stderr}"
     assert "Traceback" not in done.stderr
 
 
@@ -105,7 +105,7 @@ def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An own folder to run in, with the corpus that the quickstart's first snippet makes."""
     monkeypatch.chdir(tmp_path)
     first = next(snippet for snippet in snippets(QUICKSTART) if snippet.language == "python")
-    exec(compile(first.code, first.place, "exec"), {})
+    exec(compile(first.code, first.location, "exec"), {})
     return tmp_path / "tickets.jsonl"
 
 

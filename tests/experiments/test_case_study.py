@@ -17,13 +17,13 @@ from tests.experiments.worlds import tiny_run
 
 
 def test_examples_are_documents_ever_further_from_the_query(toy: Corpus) -> None:
-    row = execute_run(tiny_run(method="itq", parameters={}, seed=2, observe="examples"), toy, commit=None)
+    row = execute_run(tiny_run(method="itq", parameters={}, seed=2, artifact="examples"), toy, commit=None)
     encoder = make("itq", bits=16, seed=2, parameters={}).fit(toy.splits["train"].X).encoder_
     train, test = toy.splits["train"], toy.splits["test"]
     query = np.unpackbits(encoder.encode(test.X[[2]]))
     distances = (np.unpackbits(encoder.encode(train.X), axis=1) != query).sum(1)
-    found = row["observed"]["documents"]
-    assert row["observed"]["query"]["labels"] == list(test.labels[2])
+    found = row["artifact_data"]["documents"]
+    assert row["artifact_data"]["query"]["labels"] == list(test.labels[2])
     assert [doc["distance"] for doc in found] == sorted(doc["distance"] for doc in found)
     assert {doc["distance"] for doc in found} <= set(distances.tolist())
     assert found[0]["distance"] == distances[np.argmin(abs(distances - 0))]

@@ -12,8 +12,8 @@ from tests.experiments.worlds import tiny_run
 
 
 def test_a_map_has_a_point_for_each_test_document(toy: Corpus) -> None:
-    row = execute_run(tiny_run(method="itq", parameters={}, observe="map"), toy, commit=None)
-    points, names = row["observed"]["points"], row["observed"]["labels"]
+    row = execute_run(tiny_run(method="itq", parameters={}, artifact="map"), toy, commit=None)
+    points, names = row["artifact_data"]["points"], row["artifact_data"]["labels"]
     labels = [min(labels) for labels in toy.splits["test"].labels]
     assert [names[number] for _, _, number in points] == labels
     assert np.min(points) >= 0 and np.max(points) == 1_000

@@ -49,7 +49,7 @@ def test_a_row_has_the_figures_that_the_codes_reach(toy: Corpus) -> None:
     same = topics["test"][:, None] == topics["train"][None, :]
     within = (near & same).sum(axis=1) / np.maximum(near.sum(axis=1), 1)
     assert row["precision_within_2"] == pytest.approx(within.mean(), abs=1e-5)
-    assert row["chance"] == pytest.approx(same.mean(), abs=1e-5)
+    assert row["random_precision"] == pytest.approx(same.mean(), abs=1e-5)
     assert (row["epochs"], row["stopped"], row["commit"], row["error"]) == (2, "epochs", "abc", None)
     assert row["all_parameters"]["trees"] == 2 and row["all_parameters"]["tau"] == 0.1
     assert row["all_features"]["max_terms"] == 30_000
@@ -65,9 +65,11 @@ def test_label_score_is_the_precision_of_validation_documents(toy: Corpus) -> No
         distances = (code != bits[1]).sum(axis=1)
         cut = np.sort(distances)[99]
         closer, tied = distances < cut, distances == cut
-        chance = closer + tied * (100 - closer.sum()) / tied.sum()  # of each document to be in the top 100
+        probability = (
+            closer + tied * (100 - closer.sum()) / tied.sum()
+        )  # of each document to be in the top 100
         relevant = np.array([bool(set(labels) & set(others)) for others in train.labels])
-        precisions.append((chance * relevant).sum() / 100)
+        precisions.append((probability * relevant).sum() / 100)
     score = LabelScore(train, val)(estimator.encoder_)
     assert score.value == pytest.approx(np.mean(precisions))
     assert score.alive
@@ -117,12 +119,12 @@ def test_what_has_no_texts_has_no_case_study(data: Path) -> None:
     }
     savemat(data / "toy.tfidf.mat", arrays)
     with pytest.raises(InputError, match="holds feature rows and no texts"):
-        check_runs([tiny_run(corpus="toy.tfidf", observe="examples")])
+        check_runs([tiny_run(corpus="toy.tfidf", artifact="examples")])
 
 
 def test_what_fails_after_the_fit_leaves_a_row_with_its_error(data: Path, toy: Corpus) -> None:
     (data / "toy.jsonl.gz").unlink()  # the titles are read from it
-    row = execute_run(tiny_run(observe="examples"), toy, commit=None)
+    row = execute_run(tiny_run(artifact="examples"), toy, commit=None)
     assert "there is no file, folder or corpus" in row["error"] and row["seconds"] > 0
 
 
@@ -187,13 +189,13 @@ def test_rows_of_a_mat_file_are_taken_as_they_are(data: Path) -> None:
 
 def test_a_run_on_a_part_trains_on_the_first_documents(toy: Corpus) -> None:
     row = execute_run(tiny_run(method="itq", parameters={}, documents=50), toy, commit=None)
-    assert (row["train_documents"], row["documents"], row["candidates"]) == (50, 50, {})
+    assert (row["train_documents"], row["documents"], row["candidate_scores"]) == (50, 50, {})
     assert toy.first(50).splits["train"].ids == toy.splits["train"].ids[:50]
     assert toy.first(100_000) is toy.first(None) is toy
 
 
 def test_runs_that_differ_in_what_they_look_at_are_different_runs() -> None:
-    assert len({tiny_run().key, tiny_run(observe="map").key, tiny_run(documents=9).key}) == 3
+    assert len({tiny_run().key, tiny_run(artifact="map").key, tiny_run(documents=9).key}) == 3
 
 
 def test_times_of_stages_and_epochs_are_kept(toy: Corpus) -> None:

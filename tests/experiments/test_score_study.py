@@ -17,8 +17,8 @@ CHOICE = replace(DEFAULT, corpora=("ng20",), methods=("itq", "lsh", "nash", "sph
 
 
 def row(precision: float | None, score: float, **changes: Any) -> dict[str, Any]:
-    candidates = dict.fromkeys(CANDIDATES, score) | {"halves": -score}
-    return finished(precision, bits=64, candidates=candidates, **changes)
+    scores = dict.fromkeys(CANDIDATES, score) | {"halves": -score}
+    return finished(precision, bits=64, candidate_scores=scores, **changes)
 
 
 ROWS = [
@@ -28,7 +28,9 @@ ROWS = [
     row(None, 9.0, method="sph"),
     row(0.9, 9.0, method="snuh"),  # not among the chosen
     finished(0.9, bits=64, method="nash", parameters={"epochs": 2}),  # from before scores were kept
-    finished(0.9, bits=64, method="sph", candidates={"both": 9.0}),  # from before all of them were known
+    finished(
+        0.9, bits=64, method="sph", candidate_scores={"both": 9.0}
+    ),  # from before all of them were known
 ]
 
 

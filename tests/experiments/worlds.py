@@ -51,7 +51,7 @@ def finished(precision: float | None, **changes: Any) -> dict[str, Any]:
         "select": "label-free",
         "parameters": {},
         "features": {},
-        "observe": "codes",
+        "artifact": "codes",
         "documents": None,
         "corpus_sha256": None,
         "precision": None if precision is None else {"100": precision},

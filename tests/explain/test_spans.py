@@ -8,7 +8,7 @@ from hypothesis import given
 from snuh.explain import term_spans
 from snuh.features import TfidfFeatures
 from snuh.features.analyzer import Analyzer
-from snuh.features.counting import TermCounter
+from snuh.features.weighting import TermCounter
 from tests.features.test_analyzer import TEXTS
 
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from tests.features.test_analyzer import TEXTS
 from tests.kernels import using
 
-from snuh.features import counting
+from snuh.features import weighting
 from snuh.features.analyzer import Analyzer, segment
-from snuh.features.counting import TermCounter
 from snuh.features.tokenizer_numba import WordInterner
+from snuh.features.weighting import TermCounter
 
 LITERAL = Analyzer(stemming=False)
 LONG = st.text(alphabet="aé今ก\u0301'_-#+ ", min_size=80, max_size=400)
@@ -73,7 +73,7 @@ def test_a_growing_table_keeps_every_word() -> None:
 
 
 def test_a_counter_forgets_words_when_there_are_too_many(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(counting, "MAX_WORDS", 100)
+    monkeypatch.setattr(weighting, "MAX_WORDS", 100)
     counter = TermCounter(["known"], LITERAL)
     for part in range(5):
         counted = counter.count([" ".join(f"w{part}x{number}" for number in range(90)), "known KNOWN"])

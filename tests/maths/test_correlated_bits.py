@@ -9,7 +9,7 @@ from torch import Tensor
 
 from snuh.training.kl import draw_logits, log_probability
 
-STANDARD_ERRORS = 5.0  # chance of a false alarm below one in a million a comparison
+STANDARD_ERRORS = 5.0  # probability of a false alarm below one in a million per comparison
 DOCS, BITS, RANK = 2, 3, 2
 
 

@@ -19,7 +19,7 @@ from snuh.training.kl import (
 )
 
 SAMPLES = 400_000
-STANDARD_ERRORS = 5.0  # chance of a false alarm below one in a million a comparison
+STANDARD_ERRORS = 5.0  # probability of a false alarm below one in a million per comparison
 
 LOGITS = torch.tensor([-9.0, -2.0, -0.3, 0.0, 0.7, 3.0, 12.0], dtype=torch.float64)
 EXTREME = torch.tensor([-1e4, -200.0, 200.0, 1e4])  # sigmoid is 0 or 1 in single precision

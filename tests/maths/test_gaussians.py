@@ -11,7 +11,7 @@ import torch
 from snuh.training.kl import best_correlation, edge_divergence, node_divergence
 
 SAMPLES = 400_000
-STANDARD_ERRORS = 5.0  # chance of a false alarm below one in a million a comparison
+STANDARD_ERRORS = 5.0  # probability of a false alarm below one in a million per comparison
 
 EDGE_CASES = list(itertools.product([0.0, 0.3, 0.9, 0.99], [-0.8, 0.0, 0.6, 0.97]))
 

@@ -88,9 +88,9 @@ def test_the_gradient_with_the_prior_held_is_that_of_the_bound_itself() -> None:
     windows = window_probabilities(q, order=2)
     cross_entropy(windows, best_prior(windows.detach())).backward()
     step = 1e-5
-    for place in itertools.product(range(DOCS), range(5)):
+    for index in itertools.product(range(DOCS), range(5)):
         up, down = q.detach().clone(), q.detach().clone()
-        up[place] += step
-        down[place] -= step
+        up[index] += step
+        down[index] -= step
         numerical = (bound(up, 2) - bound(down, 2)) / (2 * step)
-        assert q.grad[place].item() == pytest.approx(numerical, rel=1e-4, abs=1e-5)
+        assert q.grad[index].item() == pytest.approx(numerical, rel=1e-4, abs=1e-5)

@@ -166,8 +166,8 @@ def corrsh(dense: Dense, rows: Tensor) -> dict[str, Tensor]:
 
 def rbsh(dense: Dense, rows: Tensor) -> dict[str, Tensor]:
     objective, docs = dense.objective, len(rows)
-    places = objective.rng.integers(0, 6, (2, docs))
-    d1, d2 = (objective.neighbors[BATCH_DOCUMENTS, place] for place in places)
+    indices = objective.rng.integers(0, 6, (2, docs))
+    d1, d2 = (objective.neighbors[BATCH_DOCUMENTS, index] for index in indices)
     rows = torch.cat([rows, dense.X[d1], dense.X[d2]])
     q = torch.sigmoid(dense.heads(rows)["logit"])
     s = dense.bits(q)
@@ -177,7 +177,7 @@ def rbsh(dense: Dense, rows: Tensor) -> dict[str, Tensor]:
     for number, document in enumerate(BATCH_DOCUMENTS):
         own, first, second = s[number], s[docs + number], s[2 * docs + number]
         gap = (own - second).pow(2).sum() - (own - first).pow(2).sum()
-        near, far = (objective.distances[document, place[number]] for place in places)
+        near, far = (objective.distances[document, index[number]] for index in indices)
         if near == far:
             ranking = ranking + gap.abs()
         else:

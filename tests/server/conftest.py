@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from snuh.collection import Collection
-from tests.collection.worlds import document, documents, fast_place, toy_model
+from tests.collection.worlds import document, documents, temporary_folder, toy_model
 from tests.server.serving import Server, serving
 
 YEARS = 3
@@ -25,7 +25,7 @@ def fill(folder: Path) -> Path:
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    folder = fast_place()
+    folder = temporary_folder()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -38,7 +38,7 @@ def folder(root: Path) -> Path:
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Server]:
     """A server whose collections no test changes: c, as `fill` creates it, and d."""
-    root = fast_place()
+    root = temporary_folder()
     fill(root / "c")
     with Collection.create(root / "d", toy_model(1, bits=24)) as other:
         other.add(documents(5))

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.collection.worlds import fast_place
+from tests.collection.worlds import temporary_folder
 from tests.server.conftest import fill
 from tests.server.serving import JSON, Server, read_response, serving_with
 
@@ -186,7 +186,7 @@ def test_clients_that_disconnect_early_do_not_stop_the_server(shared: Server) ->
 
 @pytest.fixture(scope="module")
 def limited() -> Iterator[Server]:
-    root: Path = fast_place()
+    root: Path = temporary_folder()
     limits = {"body_bytes": 10_000, "timeout_seconds": 3.0, "connections": 20}
     with serving_with(limits, fill(root / "c")) as server:
         yield server

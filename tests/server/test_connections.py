@@ -13,7 +13,7 @@ import pytest
 from snuh.collection import Collection
 from snuh.server.run import MAX_HEAD_BYTES
 from tests.cli.running import run
-from tests.collection.worlds import fast_place
+from tests.collection.worlds import temporary_folder
 from tests.server.conftest import fill
 from tests.server.serving import Server, read_response, serving_with
 
@@ -24,7 +24,7 @@ CHARACTERS = 10_000_000
 @pytest.fixture(scope="module")
 def limited() -> Iterator[Server]:
     """A server with a short timeout, and a document larger than any socket buffer."""
-    root = fast_place()
+    root = temporary_folder()
     with Collection(fill(root / "c")) as collection:
         collection.add([{"id": "long", "text": "ship ".ljust(CHARACTERS, "x")}])
     with serving_with({"timeout_seconds": 2.0}, root / "c") as server:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from snuh.collection import Collection
-from tests.collection.worlds import WORDS, fast_place, toy_model
+from tests.collection.worlds import WORDS, temporary_folder, toy_model
 from tests.server.serving import Server, serving
 
 MEGABYTES, SECONDS = 256, 5.0  # above idle; of processor time
@@ -25,7 +25,7 @@ TEXTS = [" ".join(WORDS[number % 12 :] + [f"w{number}"] * 1_500)[:10_000] for nu
 @pytest.fixture(scope="module")
 def costly() -> Iterator[Server]:
     """A server with 18,000 documents and a dozen very long ones."""
-    root = fast_place()
+    root = temporary_folder()
     rng = np.random.default_rng(0)
     with Collection.create(root / "c", toy_model()) as collection:
         words = np.array([*WORDS, *(f"filler{n}" for n in range(500))])

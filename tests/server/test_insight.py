@@ -18,9 +18,9 @@ from snuh.features import TfidfFeatures
 from snuh.model import Model
 from snuh.server import job_runner
 from snuh.server import jobs as jobs_module
-from snuh.server.errors import ApiError
 from snuh.server.job_runner import project_codes
-from tests.collection.worlds import WORDS, document, fast_place, toy_model
+from snuh.server.requests import ApiError
+from tests.collection.worlds import WORDS, document, temporary_folder, toy_model
 from tests.server.conftest import fill
 from tests.server.serving import Server, serving
 
@@ -41,7 +41,7 @@ def wait_for_job(server: Server, path: str, *, current: bool = True) -> dict[str
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Server]:
     """A server of collections that are called after the only test that uses each."""
-    root = fast_place()
+    root = temporary_folder()
     for name in ("mapped", "damaged", "thinned", "copied"):
         fill(root / name)
     (root / "damaged" / "map.json").write_text("{", encoding="utf-8")
@@ -85,9 +85,9 @@ def test_the_map_is_computed_once_and_has_documents_as_they_are_now(lab: Server)
         after = server.get(path).json()
         assert after["current"] is False
         assert after["ids"] == [doc_id for doc_id in result["ids"] if doc_id != "d1"]
-        place = after["ids"].index("d2")
-        assert (after["titles"][place], after["labels"][place]) == ("a secret no more", "new")
-        assert after["x"][place] == result["x"][result["ids"].index("d2")]
+        index = after["ids"].index("d2")
+        assert (after["titles"][index], after["labels"][index]) == ("a secret no more", "new")
+        assert after["x"][index] == result["x"][result["ids"].index("d2")]
         assert "d1" not in json.loads((folder / "map.json").read_text())["ids"]
     assert "d1" not in lab.get(path).json()["ids"]
 

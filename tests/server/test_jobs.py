@@ -12,9 +12,9 @@ import pytest
 
 from snuh.collection import Collection
 from snuh.server import jobs as module
-from snuh.server.errors import ApiError
 from snuh.server.job_runner import EXIT_OTHER
 from snuh.server.jobs import Jobs, JobStatus
+from snuh.server.requests import ApiError
 
 
 def wait_for_duplicates(jobs: Jobs, collection: Collection, **options: object) -> JobStatus:
@@ -33,8 +33,8 @@ def test_a_stale_result_is_returned_while_no_job_can_start(
     jobs = Jobs(tmp_path, seconds=600)
     with Collection(folder) as collection:
         wait_for_duplicates(jobs, collection)
-        for job in jobs._jobs.values():
-            job.process.wait()
+        while jobs.running:
+            time.sleep(0.05)
         collection.delete(["d1"])
         monkeypatch.setitem(module.MAX_STALE_SECONDS, "duplicates", -1.0)
         monkeypatch.setattr(module, "MAX_RUNNING_JOBS", 0)
@@ -82,12 +82,12 @@ def test_failed_jobs_leave_no_files_and_reveal_no_folder(
     with Collection(folder) as collection:
         for name in ("one", "two"):
             jobs.get("duplicates", collection, {"group_by": name})
-            while any(job.is_running for job in jobs._jobs.values()):
+            while jobs.running:
                 time.sleep(0.05)
         models = folder / "models"
         models.rename(folder / "away")
         jobs.get("duplicates", collection, {})
-        assert len(list(tmp_path.glob("*.log"))) == len(jobs._jobs) == 2  # the last failure, and this one
+        assert len(list(tmp_path.glob("*.log"))) == 2  # the last failure, and this one
         with pytest.raises(ApiError, match='no document has a field "two"'):
             jobs.get("duplicates", collection, {"group_by": "two"})
         with pytest.raises(ApiError, match="the job failed: c has lost its model") as error:

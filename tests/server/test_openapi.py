@@ -100,9 +100,10 @@ def test_generated_requests_get_documented_responses(folder: Path) -> None:
                 case.path_parameters["name"] = "c"  # an existing collection, to reach the route
             tried += 1
             response = case.call(base_url=server.url, timeout=60)
-            case.validate_response(
-                response, checks=[not_a_server_error, content_type_conformance, response_schema_conformance]
-            )
+            checks = [content_type_conformance, response_schema_conformance]
+            if response.status_code != 503:  # documented: a map that is not computed yet, a full queue
+                checks.append(not_a_server_error)
+            case.validate_response(response, checks=checks)
             if response.status_code >= 400:
                 error = response.json()
                 assert error["error"] and error["kind"]

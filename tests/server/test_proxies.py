@@ -10,7 +10,7 @@ import pytest
 from snuh.errors import InputError
 from snuh.server.middleware import Proxies, Sender
 from tests.cli.running import run
-from tests.collection.worlds import fast_place
+from tests.collection.worlds import temporary_folder
 from tests.server.conftest import fill
 from tests.server.serving import Server, serving
 
@@ -21,7 +21,7 @@ FORWARDED = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Host": "search.examp
 @pytest.fixture(scope="module")
 def proxied() -> Iterator[Server]:
     """A server that trusts a reverse proxy on the same machine."""
-    root = fast_place()
+    root = temporary_folder()
     with serving(fill(root / "c"), options=("--proxy", "127.0.0.1", "--rate", 0.001)) as server:
         yield server
     shutil.rmtree(root)

@@ -16,7 +16,7 @@ from snuh.server.middleware import RateLimiter
 from snuh.server.routes.collections import compute_facets
 from snuh.server.settings import Limits, Settings, Tokens, find_tokens, is_loopback, named_folders
 from tests.cli.running import environment, run
-from tests.collection.worlds import fast_place
+from tests.collection.worlds import temporary_folder
 from tests.server.conftest import fill
 from tests.server.serving import Server, serving
 
@@ -27,7 +27,7 @@ SEARCH, DOCUMENTS = "/v1/collections/c/search", "/v1/collections/c/documents"
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Server]:
     """A server at a public address, with a token of each kind."""
-    root = fast_place()
+    root = temporary_folder()
     tokens = root / "tokens"
     tokens.write_text(f"# who\nread {READ}\n\nwrite {WRITE}\n", encoding="utf-8")
     options = ("--host", "0.0.0.0", "--token-file", tokens, "--cors", "https://example.org")

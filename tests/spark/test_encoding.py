@@ -45,7 +45,7 @@ def test_codes_equal_those_of_one_machine_and_are_written_once(
     assert os.listdir(tmp_path) == ["codes.parquet"]
 
 
-@pytest.mark.parametrize("step", ["_create_job", "_write_parts", "_finish_job"])
+@pytest.mark.parametrize("step", ["create_job", "write_parts", "finish_job"])
 def test_the_slower_of_two_equal_jobs_returns_what_the_faster_wrote(
     frame: Any, model: snuh.Model, tmp_path: Path, step: str
 ) -> None:
@@ -61,7 +61,7 @@ def test_the_slower_of_two_equal_jobs_returns_what_the_faster_wrote(
     with patch.object(encoding, step, overtaken):
         slower = write_codes(few, model, out, parts=2)
     assert not faster[0].already_written and slower.already_written and slower.documents == 20
-    assert slower.parts == faster[0].parts == (3 if step == "_create_job" else 2)
+    assert slower.parts == faster[0].parts == (3 if step == "create_job" else 2)
     assert len(read_codes(out)) == 20
     assert os.listdir(tmp_path) == ["codes.parquet"]
 
@@ -72,11 +72,11 @@ def test_the_first_of_two_equal_jobs_sets_the_number_of_parts(tmp_path: Path) ->
     def overtaken(path: Path, value: dict[str, Any], **options: Any) -> None:
         write_json(path, value, **options)
         if value["parts"] == 3:  # before its folder is renamed
-            encoding._create_job(folder, JOB, 5)
+            encoding.create_job(folder, JOB, 5)
 
     with patch.object(encoding, "write_json", overtaken):
-        encoding._create_job(folder, JOB, 3)
-    encoding._create_job(folder, JOB, 7)
+        encoding.create_job(folder, JOB, 3)
+    encoding.create_job(folder, JOB, 7)
     assert encoding.read_json(folder / encoding.MANIFEST) == {**JOB, "parts": 5}  # type: ignore[attr-defined]
     assert os.listdir(tmp_path) == [folder.name]
 

@@ -18,9 +18,9 @@ def assert_gradient_is_right(function: Callable[[Tensor], Tensor], start: Tensor
     point = start.clone().requires_grad_()
     (function(point) * weights).sum().backward()
     step = 1e-6
-    for place in np.ndindex(*start.shape):
+    for index in np.ndindex(*start.shape):
         moved = [start.clone(), start.clone()]
-        moved[0][place] += step
-        moved[1][place] -= step
+        moved[0][index] += step
+        moved[1][index] -= step
         up, down = ((function(value) * weights).sum().item() for value in moved)
-        assert point.grad[place].item() == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-7)
+        assert point.grad[index].item() == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-7)

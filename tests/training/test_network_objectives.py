@@ -65,7 +65,7 @@ def make_objective(name: str, *, depth: int) -> Any:  # any of the ten
 
 
 def move_from_start(objective: Any) -> None:
-    """Leave the places that are special: zeros, ones, equal parts and hardly any weight on the words."""
+    """Avoid special points: zeros, ones, equal parts and hardly any weight on the words."""
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for parameter in objective.parameters:
@@ -135,15 +135,15 @@ def test_gradients_agree_with_finite_differences(name: str) -> None:
         gradient, values = parameter.grad[..., columns], parameter.data[..., columns]
         largest = np.argsort(-gradient.abs().numpy().ravel())[:PROBES]
         for flat in (*largest, *rng.integers(0, gradient.numel(), PROBES)):
-            place = np.unravel_index(flat, gradient.shape)
-            before = values[place].item()
+            index = np.unravel_index(flat, gradient.shape)
+            before = values[index].item()
             ends = []
             for step in (STEP, -STEP):
-                values[place] = before + step
+                values[index] = before + step
                 ends.append(sum(part.item() for part in fast_parts(objective).values()))
-            values[place] = before
+            values[index] = before
             difference = (ends[0] - ends[1]) / (2 * STEP)
-            assert gradient[place].item() == pytest.approx(difference, **TOLERANCE)
+            assert gradient[index].item() == pytest.approx(difference, **TOLERANCE)
             checked += 1
     assert checked >= 2 * PROBES
 

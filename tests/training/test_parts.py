@@ -17,7 +17,7 @@ from snuh.training.spectral import distinct_rows, medians
 from tests.training.differences import assert_gradient_is_right
 
 DOCS, TERMS, BITS = 60, 40, 8
-STANDARD_ERRORS = 5.0  # chance of a false alarm below one in a million a comparison
+STANDARD_ERRORS = 5.0  # probability of a false alarm below one in a million per comparison
 
 
 def some_rows(seed: int = 0, docs: int = DOCS) -> sparse.csr_matrix:

@@ -35,7 +35,7 @@ class _OutputError(Exception):
 
 
 class _Output:
-    """Standard output whose failures are told apart from those of other files."""
+    """Standard output whose failures are distinguished from those of other files."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -99,7 +99,7 @@ def _print_result(result: DemoResult, folder: Path) -> None:
         f"{quality.documents:,} training docstrings of {quality.packages} packages. "
         f"Of the {HEADLINE_CUTOFF} nearest by {quality.bits}-bit codes, "
         f"[bold green]{quality.precision:.1%}[/bold green] belong to the same package; "
-        f"with random codes it would be {quality.chance:.1%}."
+        f"with random codes it would be {quality.random_precision:.1%}."
     )
     for search in result.searches:
         console.print(f"\n[bold]Search:[/bold] {search.query}")

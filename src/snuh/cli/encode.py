@@ -310,7 +310,12 @@ def _print_evaluation(summary: dict[str, Any], evaluation: Evaluation) -> None:
     for cutoff, precision in evaluation.precision.items():
         style = "bold green" if cutoff == HEADLINE_CUTOFF else None
         table.add_row(f"precision@{cutoff}", f"{precision:.4f}", style=style)
-    table.add_row("chance", f"{evaluation.chance:.4f}", "precision of random codes", end_section=True)
+    table.add_row(
+        "random codes",
+        f"{evaluation.random_precision:.4f}",
+        "expected precision of random codes",
+        end_section=True,
+    )
     table.add_row(
         f"within radius {evaluation.radius}",
         f"{evaluation.precision_within_radius:.4f}",

@@ -278,7 +278,7 @@ def _warn_of_failures(runs: Sequence[Run], rows: Sequence[Row]) -> None:
         say(f"warning: {plural(len(failed), 'run')} failed, such as {failed[0]}; --retry repeats them")
 
 
-# `snuh report`: finished runs as one page, with a summary beside it.
+# `snuh report`: finished runs as one page, with a Markdown summary.
 
 REPORT_EXAMPLES = ("snuh report", "snuh report --results my-runs.jsonl --out my-report.html")
 
@@ -307,7 +307,7 @@ def report(
 
     if out.suffix.lower() != ".html":
         raise InputError(
-            f"--out expects a file ending in .html, got {out}: the summary ends in .md beside it"
+            f"--out expects a file ending in .html, got {out}: the summary is written next to it, as .md"
         )
     summary = out.with_suffix(".md")
     for path in (out, summary):

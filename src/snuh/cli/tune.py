@@ -54,7 +54,7 @@ def tune(
     ] = Path("settings.json"),
     study: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The trials, to resume; default: beside --out."),
+        typer.Option(metavar="FILE", help="File of trials, to resume from; default: next to --out."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
     settings: Annotated[
@@ -160,7 +160,7 @@ def _run_trial(objective: Objective, study: Study, trial: Trial, *, trials: int,
         shown.show(label, 0.0)
 
         def report(progress: Progress) -> None:
-            # Never 100 %: the line that follows tells how the trial ended.
+            # Never 100 %: the next line reports how the trial ended.
             shown.show(label, min(progress.done, 0.999) if progress.stage == "training" else 0.0)
             if progress.epoch is not None:
                 trial.report(progress.done, progress.epoch.score)

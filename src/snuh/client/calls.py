@@ -16,12 +16,11 @@ from snuh.collection import Added
 from snuh.collection.query import SearchOptions
 from snuh.collection.results import IndexInfo, Page, Sample
 from snuh.corpus import Document
-from snuh.corpus.document import excerpt
 from snuh.dedup import Keep, Measure
 from snuh.errors import InputError
 from snuh.explain import BitMeaning, Explanation
 from snuh.filters import Filter
-from snuh.search import Hits
+from snuh.search import Hits, excerpt
 
 MAX_TEXTS, MAX_HITS, MAX_IDS = 100, 10_000, 10_000  # per request
 NDJSON = {"Content-Type": "application/x-ndjson"}

@@ -282,7 +282,7 @@ class Collection:
             return {doc_id: documents[seq] for doc_id, seq in seqs.items()}
 
     def documents(self, *, where: str | Filter | None = None) -> Iterator[Document]:
-        """Yield the documents in order of insertion; documents inserted meanwhile are left out."""
+        """Yield the documents in order of insertion; documents inserted after the call are left out."""
         condition = None if where is None else check_filter(where, self._backend)
         read = retry_once(self._backend.documents)
         state = self._state()
@@ -409,7 +409,7 @@ class Collection:
         return self._engine if state.model == self._engine.fingerprint else self._open(state)
 
     def _open_current(self) -> None:
-        """Load the current model; try again if another process replaces it meanwhile."""
+        """Load the current model; retry if another process replaces it."""
         while True:
             state = self._state()
             try:

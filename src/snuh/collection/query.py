@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from snuh.codes import unpack
 from snuh.collection.backend import Backend, Match, Ranking, WordQuery
 from snuh.corpus import Document
-from snuh.corpus.document import excerpt
 from snuh.encoder import Encoder
 from snuh.errors import CollectionError, InputError, check_arguments, suggest
 from snuh.features import TfidfFeatures
@@ -21,7 +20,7 @@ from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter, parse
 from snuh.filters.tree import ID, LABELS, SPLIT
 from snuh.model import Model
-from snuh.search import Hit, Hits, QueryText, check_query, no_known_words, parse_query
+from snuh.search import Hit, Hits, QueryText, check_query, excerpt, no_known_words, parse_query
 
 Rerank = Literal["asymmetric", "cosine"]
 Mode = Literal["codes", "words", "hybrid"]

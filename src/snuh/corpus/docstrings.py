@@ -99,7 +99,7 @@ class DocstringSource(TextSource):
     ) -> Iterator[Document]:
         for name, text in _docstrings(file.path):
             full = ".".join(filter(None, (file.module, name)))
-            # A name may be defined twice: a property and its setter, a.py beside a/__init__.py.
+            # A name may be defined twice: a property and its setter, a.py next to a/__init__.py.
             names[full] += 1
             digest = blake2b(text.encode(), digest_size=16).digest()
             if len(text.split()) < self._min_words or digest in seen:

@@ -28,32 +28,6 @@ class Document:
     metadata: Mapping[str, JSON] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt(Document):
-    """A document of which only the beginning of the text was read."""
-
-    length: int = 0  # of the whole text
-
-
-def text_length(document: Document) -> int:
-    """Return the length of the whole text of a document, which may be an excerpt."""
-    return document.length if isinstance(document, Excerpt) else len(document.text)
-
-
-def excerpt(document: Document, characters: int | None) -> Document:
-    """Return a document with at most this many characters of its text."""
-    if characters is None or len(document.text) <= characters:
-        return document
-    return Excerpt(
-        document.id,
-        document.text[:characters],
-        document.labels,
-        document.split,
-        document.metadata,
-        length=len(document.text),
-    )
-
-
 class TextSource(ABC):
     """An iterable of documents that can be read repeatedly."""
 
@@ -145,7 +119,7 @@ def _flatten(fields: dict[str, Any]) -> dict[str, Any]:
         return fields
     nested = fields.pop("metadata")
     if both := sorted(str(name) for name in fields.keys() & nested.keys()):
-        raise RecordError(f'the field {quote(both[0])} is given twice, within "metadata" and beside it')
+        raise RecordError(f'the field {quote(both[0])} is given twice, inside and outside of "metadata"')
     return {**fields, **nested}
 
 

@@ -104,7 +104,7 @@ def read_json(path: Path, meter: Meter) -> Records:
 
 
 def read_csv(path: Path, meter: Meter) -> Records:
-    """Yield the rows of a .csv file; the header tells the delimiter."""
+    """Yield the rows of a .csv file; the header determines the delimiter."""
     return _read_table(path, meter, None)
 
 
@@ -200,7 +200,7 @@ class StdinSource(TextSource):
         yield from self._source.documents(progress)
 
     def _spool(self) -> RecordSource:
-        # In a folder of its own, the file can have the name that messages show.
+        # In a separate folder, the file can have the name that messages show.
         folder = tempfile.TemporaryDirectory(prefix="snuh-")
         weakref.finalize(self, folder.cleanup)
         path = Path(folder.name) / STDIN_NAME

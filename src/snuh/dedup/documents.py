@@ -27,7 +27,7 @@ from snuh.dedup.near_duplicates import (
 from snuh.encoding import document_batches
 from snuh.errors import InputError
 from snuh.features.analyzer import Analyzer
-from snuh.features.counting import TermColumns
+from snuh.features.weighting import TermColumns
 from snuh.io import dump_json
 from snuh.model import Model
 

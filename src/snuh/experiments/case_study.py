@@ -68,7 +68,7 @@ def title(text: str) -> str:
 
 def variants(choice: Choice) -> list[Variant]:
     """Return each method, with documents to show."""
-    return [Variant(method, method, observe="examples") for method in choice.methods]
+    return [Variant(method, method, artifact="examples") for method in choice.methods]
 
 
 def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> DescribedTables:
@@ -80,7 +80,7 @@ def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> D
 
 def query_table(row: Row) -> Table:
     """Return the table of one run: the query, then the documents."""
-    query, documents = row["observed"]["query"], row["observed"]["documents"]
+    query, documents = row["artifact_data"]["query"], row["artifact_data"]["documents"]
     lines = [_line("query", query), *(_line(str(document["distance"]), document) for document in documents)]
     caption = f"{row['corpus']}, {row['method']}, {row['bits']} bits, seed {row['seed']}"
     return Table(("distance", "labels", "title"), lines, caption)

@@ -1,4 +1,4 @@
-"""Training cost: seconds per epoch of SNUH beside VDSH, time and memory by the number of documents.
+"""Training cost: seconds per epoch of SNUH and VDSH, time and memory by the number of documents.
 
 Each fit has three epochs: the cost of an epoch does not depend on their number.
 """

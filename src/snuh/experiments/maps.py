@@ -1,4 +1,4 @@
-"""The paper's visualization of codes: a two-dimensional map of test documents, SNUH beside AMMI."""
+"""The paper's visualization of codes: a two-dimensional map of test documents, for SNUH and AMMI."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def map_points(run: Run, encoder: Encoder, corpus: Corpus) -> dict[str, Any]:
 
 def variants(choice: Choice) -> list[Variant]:
     """Return each method, with a map to compute."""
-    return [Variant(method, method, observe="map") for method in choice.methods]
+    return [Variant(method, method, artifact="map") for method in choice.methods]
 
 
 def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> DescribedTables:
@@ -63,7 +63,7 @@ def table(choice: Choice, variants: Sequence[Variant], rows: Sequence[Row]) -> D
     titles = ("corpus", "bits", "method", "seed", "points", "same label")
     lines = []
     for row in Aggregate(choice, rows).all_rows(variants):
-        points = row["observed"]["points"]
+        points = row["artifact_data"]["points"]
         fraction = format_fraction(same_label(points), digits=3)
         lines.append(
             (row["corpus"], str(row["bits"]), row["method"], str(row["seed"]), f"{len(points):,}", fraction)

@@ -1,4 +1,4 @@
-"""The precision tables of the paper, Table 1, Table 2 and the appendix's, beside its reported numbers."""
+"""The precision tables of the paper, Table 1, Table 2 and the appendix's, next to its reported numbers."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ REPORTED_APPENDIX = ReportedTable(
 def compare(
     choice: Choice, variants: Sequence[Variant], rows: Sequence[Row], reported: ReportedTable
 ) -> DescribedTables:
-    """Return our results beside the reported ones, the best of each column in bold."""
+    """Return our results next to the reported ones, the best of each column in bold."""
     aggregate = Aggregate(choice, rows)
     lines = list(product(choice.corpora, [variant.label for variant in variants]))
     columns = [["corpus", *(corpus for corpus, _ in lines)], ["method", *(label for _, label in lines)]]

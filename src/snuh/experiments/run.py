@@ -25,11 +25,11 @@ Select = Literal["label-free", "labels"]
 """What selects the epoch: a held-out score without labels or, as in the paper, the validation labels."""
 
 Artifact = Literal["codes", "examples", "map"]
-"""What a run stores beside its metrics: nothing, the documents of the case study, or the points of a map."""
+"""What a run stores besides its metrics: nothing, documents of the case study, or points of a map."""
 
 Row: TypeAlias = dict[str, Any]  # a line of a results file, decoded
 
-KEY_FIELDS = ("corpus", "method", "bits", "seed", "select", "parameters", "features", "observe", "documents")
+KEY_FIELDS = ("corpus", "method", "bits", "seed", "select", "parameters", "features", "artifact", "documents")
 REQUIRED_FIELDS = (*KEY_FIELDS, "corpus_sha256", "precision", "seconds", "error")
 
 
@@ -44,7 +44,7 @@ class Run:
     select: Select
     parameters: Mapping[str, Any]
     features: Mapping[str, Any]
-    observe: Artifact = "codes"
+    artifact: Artifact = "codes"
     documents: int | None = None  # train on the first n documents of the corpus; None: all
 
     def __str__(self) -> str:

@@ -40,18 +40,18 @@ FORMAT = 1
 OUTCOME_FIELDS = (  # null in the row of a failed run
     "precision",
     "precision_within_2",
-    "chance",
+    "random_precision",
     "alive",
     "distinct_codes",
     "ones_fraction",
     "bit_correlation",
-    "candidates",
+    "candidate_scores",
     "score",
     "epochs",
     "best_epoch",
     "stopped",
     "epoch_seconds",
-    "observed",
+    "artifact_data",
 )
 ARTIFACTS: Mapping[Artifact, Callable[[Run, Encoder, Corpus], dict[str, Any]]] = {
     "examples": examples,
@@ -80,7 +80,7 @@ def check_runs(runs: Sequence[Run]) -> None:
     """Raise, before slow work starts, if a corpus, a parameter or an extra is missing."""
     for corpus, features in {run.corpus: run.features for run in runs}.items():
         locate(corpus, features)
-    for corpus in {run.corpus for run in runs if run.observe == "examples"}:
+    for corpus in {run.corpus for run in runs if run.artifact == "examples"}:
         open_texts(corpus)
     for run in runs:
         _estimator(run).check_parameters()
@@ -149,19 +149,19 @@ def _outcome(estimator: Any, run: Run, corpus: Corpus) -> dict[str, Any]:
     epochs = [report.seconds for report in estimator.history_]
     # Runs on a part of the corpus measure time and memory only.
     candidates = corpus.candidates(estimator.encoder_) if run.documents is None else {}
-    artifact = ARTIFACTS.get(run.observe)
+    make_artifact = ARTIFACTS.get(run.artifact)
     return {
         "precision": {str(cutoff): round(value, 5) for cutoff, value in scores.precision.items()},
         "precision_within_2": round(scores.precision_within_radius, 5),
-        "chance": round(scores.chance, 5),
+        "random_precision": round(scores.random_precision, 5),
         "alive": scores.health.alive,
         "distinct_codes": scores.health.distinct_codes,
         "ones_fraction": [round(min(ones), 3), round(max(ones), 3)],
         "bit_correlation": None if correlation is None else round(correlation, 4),
-        "candidates": {name: round(value, 5) for name, value in candidates.items()},
+        "candidate_scores": {name: round(value, 5) for name, value in candidates.items()},
         **{name: training[name] for name in ("score", "epochs", "best_epoch", "stopped")},
         "epoch_seconds": round(statistics.median(epochs), 4) if epochs else None,
-        "observed": None if artifact is None else artifact(run, estimator.encoder_, corpus),
+        "artifact_data": None if make_artifact is None else make_artifact(run, estimator.encoder_, corpus),
     }
 
 

@@ -61,14 +61,14 @@ def variants(choice: Choice) -> list[Variant]:
 
 def is_scored(row: Row) -> bool:
     """Tell whether a row has every candidate; rows written by earlier versions may lack some."""
-    return set(CANDIDATES) <= (row.get("candidates") or {}).keys()
+    return set(CANDIDATES) <= (row.get("candidate_scores") or {}).keys()
 
 
 def score_quality(rows: Sequence[Row], candidate: str) -> ScoreQuality | None:
     """Rate a score on the runs of one corpus; None with too few runs."""
     from scipy.stats import spearmanr
 
-    pairs = [(row["candidates"][candidate], row["precision"]["100"]) for row in rows if is_scored(row)]
+    pairs = [(row["candidate_scores"][candidate], row["precision"]["100"]) for row in rows if is_scored(row)]
     if len(pairs) < MIN_RUNS:
         return None
     scores, precisions = zip(*pairs, strict=True)

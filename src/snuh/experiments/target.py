@@ -29,7 +29,7 @@ class Variant:
     label: str
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    observe: Artifact = "codes"
+    artifact: Artifact = "codes"
     documents: int | None = None
 
 
@@ -57,7 +57,7 @@ class Choice:
             self.select,
             parameters,
             self.features,
-            variant.observe,
+            variant.artifact,
             variant.documents,
         )
 

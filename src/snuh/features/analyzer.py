@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.errors import InputError, ModelError
-from snuh.features.languages import Stemmers, check_languages
 
 # Kinds of characters. Anything else separates words.
 OTHER, LETTER, DIGIT, IDEOGRAPH, MARK, INVISIBLE, APOSTROPHE, UNDERSCORE, HYPHEN, HASH, PLUS = range(11)
@@ -77,6 +76,21 @@ _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7
 _NUMBER = re.compile(r"[0-9]+")
 _HEX = re.compile(r"(?:0x[0-9a-f]+|(?=[a-f]*[0-9])[0-9a-f]{8,})")
 NUMBER, HEX = "0", "0x"  # what folded numbers and hexadecimal ids become
+
+
+SNOWBALL = {
+    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek",
+    "en": "english", "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian",
+    "fi": "finnish", "fr": "french", "ga": "irish", "hi": "hindi", "hu": "hungarian", "hy": "armenian",
+    "id": "indonesian", "it": "italian", "lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian",
+    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "st": "sesotho",
+    "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+}  # fmt: skip
+_ELISION = re.compile(
+    r"^(?:[cdjlmnst]|qu|jusqu|quoiqu|lorsqu|puisqu|un|all|dall|dell|nell|sull|coll|quell|quest|gl|agl|dagl|degl)"
+    r"'(?=\w)"
+)
+_ELIDING = frozenset({"ca", "fr", "it"})
 
 
 class Token(NamedTuple):
@@ -210,6 +224,51 @@ class Analyzer:
         if bare != word and bare in self.stop_words:
             return ()
         return (self._stemmers.stem(bare),)
+
+
+class Stemmers:
+    """The stemmers of some languages, applied one after the other.
+
+    A word is stemmed without looking at its neighbours, so it has the same stem in a document and in a query
+    of one word; what a stemmer does to words of another language is little and consistent.
+    """
+
+    def __init__(self, languages: Sequence[str], *, stemming: bool) -> None:
+        self._elides = not _ELIDING.isdisjoint(languages)
+        self._possessive = "en" in languages
+        self._stem: list[Any] = []  # PyStemmer has no stubs
+        names = [SNOWBALL[language] for language in languages if language in SNOWBALL]
+        if stemming and names:
+            from Stemmer import Stemmer  # a compiled module without stubs
+
+            # The terms of distinct words are remembered by the analyzer.
+            self._stem = [Stemmer(name, 0).stemWord for name in names]
+
+    def strip(self, word: str) -> str:
+        """Remove an elided article, as in l'homme, and the English possessive 's."""
+        if "'" in word:
+            if self._elides:
+                word = _ELISION.sub("", word)
+            if self._possessive:
+                word = word.removesuffix("'s")
+        return word
+
+    def stem(self, word: str) -> str:
+        """Return the stem of a word."""
+        for stem in self._stem:
+            word = stem(word) or word
+        return word
+
+
+def check_languages(languages: Iterable[str]) -> tuple[str, ...]:
+    """Return language codes as a tuple; raise InputError for one that is not a code of two letters."""
+    codes = tuple(languages)
+    for code in codes:
+        if not (isinstance(code, str) and re.fullmatch("[a-z]{2}", code)):
+            raise InputError(
+                f'a language is a code of two letters (ISO 639-1), such as "en" or "de", got {code!r}'
+            )
+    return codes
 
 
 def segment(text: str) -> list[tuple[int, int]]:

@@ -1,28 +1,18 @@
-"""Languages: recognising those of a corpus, their stop words and their stemmers.
+"""Languages: recognising those of a corpus, and their stop words.
 
 A language is recognised by its function words, which make up a fifth to a half of any running text, or by its
-script. The lists come from `stopwordsiso`, the stemmers from Snowball (`PyStemmer`).
+script. The lists come from `stopwordsiso`.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
 
-from snuh.errors import InputError, MissingExtraError
+from snuh.errors import MissingExtraError
 
-SNOWBALL = {
-    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek",
-    "en": "english", "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian",
-    "fi": "finnish", "fr": "french", "ga": "irish", "hi": "hindi", "hu": "hungarian", "hy": "armenian",
-    "id": "indonesian", "it": "italian", "lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian",
-    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "st": "sesotho",
-    "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
-}  # fmt: skip
 # Scripts that name a language by themselves. Han is Chinese unless there is Kana as well.
 SCRIPTS = {
     "HANGUL": "ko", "HIRAGANA": "ja", "KATAKANA": "ja", "CJK": "zh", "THAI": "th", "LAO": "lo", "KHMER": "km",
@@ -32,15 +22,11 @@ SCRIPTS = {
 }  # fmt: skip
 UNRECOGNIZED = frozenset({"br"})  # its list of 1,203 words has many of other languages
 MAX_LANGUAGES = 4
-MIN_SCRIPT = 0.05  # fraction of the words that are in a script of its own
+MIN_SCRIPT = 0.05  # fraction of the words in the script
 MIN_FUNCTION_WORDS = 0.08  # fraction of the words of a script that must be function words of a language
 MIN_DISTINCT = 5  # function words
 MIN_KANA = 0.1  # of the Han and Kana characters, for Japanese
 
-_ELISION = re.compile(
-    r"^(?:[cdjlmnst]|qu|jusqu|quoiqu|lorsqu|puisqu|un|all|dall|dell|nell|sull|coll|quell|quest|gl|agl|dagl|degl)"
-    r"'(?=\w)"
-)
 # The list of stopwordsiso has 73 words, most of which are Russian as well.
 _UKRAINIAN = frozenset([
     "і", "й", "у", "в", "з", "та", "що", "це", "як", "із", "від", "але", "або", "які", "який", "яка",
@@ -48,52 +34,6 @@ _UKRAINIAN = frozenset([
     "для", "про", "після", "також", "може", "має", "тільки", "дуже", "ще", "вже", "коли", "де", "якщо",
     "під", "над", "між", "через", "своїй", "до", "не", "на",
 ])  # fmt: skip
-_ELIDING = frozenset({"ca", "fr", "it"})
-
-
-def check_languages(languages: Iterable[str]) -> tuple[str, ...]:
-    """Return language codes as a tuple; raise InputError for one that is not a code of two letters."""
-    codes = tuple(languages)
-    for code in codes:
-        if not (isinstance(code, str) and re.fullmatch("[a-z]{2}", code)):
-            raise InputError(
-                f'a language is a code of two letters (ISO 639-1), such as "en" or "de", got {code!r}'
-            )
-    return codes
-
-
-class Stemmers:
-    """The stemmers of some languages, applied one after the other.
-
-    A word is stemmed without looking at its neighbours, so it has the same stem in a document and in a query
-    of one word; what a stemmer does to words of another language is little and consistent.
-    """
-
-    def __init__(self, languages: Sequence[str], *, stemming: bool) -> None:
-        self._elides = not _ELIDING.isdisjoint(languages)
-        self._possessive = "en" in languages
-        self._stem: list[Any] = []  # PyStemmer has no stubs
-        names = [SNOWBALL[language] for language in languages if language in SNOWBALL]
-        if stemming and names:
-            from Stemmer import Stemmer  # a compiled module without stubs
-
-            # The terms of distinct words are remembered by the analyzer.
-            self._stem = [Stemmer(name, 0).stemWord for name in names]
-
-    def strip(self, word: str) -> str:
-        """Remove an elided article, as in l'homme, and the English possessive 's."""
-        if "'" in word:
-            if self._elides:
-                word = _ELISION.sub("", word)
-            if self._possessive:
-                word = word.removesuffix("'s")
-        return word
-
-    def stem(self, word: str) -> str:
-        """Return the stem of a word."""
-        for stem in self._stem:
-            word = stem(word) or word
-        return word
 
 
 def stop_words(languages: Iterable[str]) -> frozenset[str]:

@@ -34,8 +34,8 @@ from snuh.features.analyzer import (
     Analyzer,
     character_kinds,
 )
-from snuh.features.counting import TermCounts, WordNumbers, word_columns
 from snuh.features.vocabulary import WordCounts
+from snuh.features.weighting import TermCounts, WordNumbers, word_columns
 
 _HASH_START = np.uint64(14695981039346656037)  # FNV-1a, 64 bits
 _HASH_FACTOR = np.uint64(1099511628211)

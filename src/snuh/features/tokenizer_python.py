@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.features.analyzer import segment
-from snuh.features.counting import TermCounts, WordNumbers
+from snuh.features.weighting import TermCounts, WordNumbers
 
 
 class WordInterner:

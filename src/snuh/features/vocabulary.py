@@ -1,18 +1,16 @@
-"""Word counts of a corpus, the choice of a vocabulary, and the settings of TF-IDF features."""
+"""Word counts of a corpus, and the choice of a vocabulary."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snuh.errors import InputError
-from snuh.features.analyzer import Analyzer, fold, is_ideograph
-from snuh.features.languages import check_languages, stop_words
+from snuh.features.analyzer import Analyzer, is_ideograph
 
 AUTO = "auto"
 MAX_SINGLE_LETTERS = 1_000  # of alphabets; far fewer occur in one corpus
@@ -115,62 +113,3 @@ def _explain_empty(
     if words and not too_rare and all(counts.in_documents[word] == counts.documents for word in words):
         parts += ": every document has the same words, give documents that differ"
     return f"{summary}; {parts}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The parameters of `TfidfFeatures`; invalid values raise InputError."""
-
-    max_terms: int
-    min_df: Frequency
-    max_df: Frequency
-    sublinear_tf: bool
-    language: str | tuple[str, ...] | None
-    stop_words: str | tuple[str, ...] | None
-    stemming: bool
-    identifiers: bool
-    fold_numbers: bool
-
-    def __post_init__(self) -> None:
-        if type(self.max_terms) is not int or self.max_terms < 1:
-            raise InputError(f"max_terms must be an integer of at least 1, got {self.max_terms!r}")
-        _check_frequency("min_df", self.min_df)
-        _check_frequency("max_df", self.max_df)
-        if type(self.min_df) is type(self.max_df) and self.min_df > self.max_df:
-            raise InputError(f"min_df must not be above max_df, got {self.min_df} and {self.max_df}")
-        if self.language not in (AUTO, None):
-            check_languages((self.language,) if isinstance(self.language, str) else self.language or ())
-        if self.stop_words not in (AUTO, None) and not (
-            isinstance(self.stop_words, tuple) and all(isinstance(word, str) for word in self.stop_words)
-        ):
-            raise InputError(f'stop_words must be "auto", None or a list of words, got {self.stop_words!r}')
-        for name in ("sublinear_tf", "stemming", "identifiers", "fold_numbers"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise InputError(f"{name} must be True or False, got {value!r}")
-
-    def analyzer(self, recognized: Sequence[str]) -> Analyzer:
-        """Return the analyzer of a corpus in which some languages were recognized."""
-        if self.language == AUTO:
-            languages = tuple(recognized)
-        else:
-            languages = (self.language,) if isinstance(self.language, str) else self.language or ()
-        words = stop_words(languages) if self.stop_words == AUTO else self.stop_words or ()
-        return Analyzer(
-            languages=languages,
-            stop_words=map(fold, words),
-            stemming=self.stemming,
-            identifiers=self.identifiers,
-            fold_numbers=self.fold_numbers,
-        )
-
-
-def _check_frequency(name: str, value: object) -> None:
-    if type(value) is int and value >= 1:
-        return
-    if type(value) is float and 0.0 <= value <= 1.0:
-        return
-    raise InputError(
-        f"{name} must be a number of documents (an integer of at least 1) or a fraction of them "
-        f"(0.0 to 1.0), got {value!r}"
-    )

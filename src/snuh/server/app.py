@@ -19,10 +19,10 @@ from starlette.staticfiles import StaticFiles
 import snuh
 from snuh._numba import prefer_compiled
 from snuh.errors import SnuhError
-from snuh.server.errors import ApiError, from_library_error, from_validation_error
 from snuh.server.job_runner import exit_with_parent
 from snuh.server.jobs import Jobs
 from snuh.server.middleware import PROTECTED_PATHS, App, Metrics, SecurityMiddleware
+from snuh.server.requests import ApiError, from_library_error, from_validation_error
 from snuh.server.routes import collections, documents, insight, search
 from snuh.server.service import CollectionService
 from snuh.server.settings import Settings
@@ -146,7 +146,7 @@ def _add_exception_handlers(app: FastAPI, settings: Settings) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def handle_disconnect(_: Request, error: ClientDisconnect) -> Response:
-        return Response(status_code=400)  # nobody receives it
+        return Response(status_code=400)  # the client has disconnected
 
     @app.exception_handler(Exception)
     async def handle_bug(_: Request, error: Exception) -> Response:

@@ -20,7 +20,6 @@ from typing import Any, Literal
 from snuh.collection import Collection, short_name
 from snuh.errors import InputError, SnuhError
 from snuh.io import atomic_write, read_json, write_json
-from snuh.server.errors import ApiError, invalid, json_bytes, unavailable
 from snuh.server.job_runner import (
     COLLECTION_VARIABLE,
     EXIT_INPUT,
@@ -28,6 +27,7 @@ from snuh.server.job_runner import (
     WITH_TITLES,
     without_titles,
 )
+from snuh.server.requests import ApiError, invalid, json_bytes, unavailable
 
 JobKind = Literal["map", "duplicates", "index"]
 MAP_FILE = "map.json"

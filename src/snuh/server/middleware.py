@@ -18,7 +18,7 @@ from prometheus_client import multiprocess
 
 import snuh
 from snuh.errors import InputError
-from snuh.server.errors import ApiError
+from snuh.server.requests import ApiError
 from snuh.server.settings import Settings
 
 Message: TypeAlias = MutableMapping[str, Any]  # Any: scopes and messages of ASGI
@@ -132,6 +132,7 @@ class SecurityMiddleware:
         self._rate_limiter = RateLimiter(settings.limits.rate, clock=time.monotonic)
         self._proxies = Proxies(settings.proxies)
         self._hosts = LOCAL_HOSTS | {settings.host} if settings.is_loopback else None  # None: any
+        self._needs_token = bool(settings.tokens)
         self._default_right = "read" if settings.is_read_only else "write"
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -219,13 +220,12 @@ class SecurityMiddleware:
             raise ApiError(403, "forbidden", "pages of other sites may not use this server")
 
     def _right(self, path: str, headers: dict[bytes, bytes]) -> str | None:
-        tokens = self._settings.tokens
-        if not tokens:
+        if not self._needs_token:
             return self._default_right
         if not path.startswith(PROTECTED_PATHS):
             return None
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        right = tokens.right_of(token.strip()) if scheme.lower() == "bearer" else None
+        right = self._settings.tokens.right_of(token.strip()) if scheme.lower() == "bearer" else None
         if right is None:
             message = 'a token is required: send "Authorization: Bearer TOKEN"'
             raise ApiError(401, "token", message, headers={"www-authenticate": "Bearer"})

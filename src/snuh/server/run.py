@@ -21,7 +21,7 @@ from uvicorn.supervisors import Multiprocess
 
 from snuh.errors import InputError
 from snuh.server.app import SETTINGS_VARIABLE, make_app
-from snuh.server.errors import error_body
+from snuh.server.requests import error_body
 from snuh.server.settings import Settings
 
 logger = logging.getLogger(__name__)

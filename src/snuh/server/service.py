@@ -13,19 +13,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import tee
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from fastapi import Depends, Path
+from starlette.requests import Request
 
 from snuh.collection import Collection
 from snuh.collection.query import hit_to_json
-from snuh.corpus.document import text_length
-from snuh.errors import SnuhError
+from snuh.errors import SnuhError, suggest
 from snuh.explain import Fragment, HitWords, Span, WordContribution, explain, explain_hits, marked
 from snuh.model import Model
-from snuh.search import Hit, Hits
-from snuh.server.errors import ApiError, check_response_size, json_bytes, unavailable
+from snuh.search import Hit, Hits, text_length
 from snuh.server.middleware import Metrics
+from snuh.server.requests import ApiError, check_response_size, json_bytes, unavailable
 from snuh.server.schemas import SearchRequest, SimilarRequest
 from snuh.server.settings import Limits
+from snuh.text import quote
 
 logger = logging.getLogger(__name__)
 
@@ -398,3 +401,33 @@ def _contributions_to_json(contributions: Sequence[WordContribution]) -> list[Js
         }
         for word in contributions
     ]
+
+
+def get_services(request: Request) -> dict[str, CollectionService]:
+    """Return all collections of the server, by name."""
+    services: dict[str, CollectionService] = request.app.state.services
+    return services
+
+
+Name = Annotated[str, Path(description="The name of a collection.")]
+
+
+async def get_service(request: Request, name: Name) -> CollectionService:
+    """Return a collection by name, or raise a 404 error."""
+    services = get_services(request)
+    if name not in services:
+        raise ApiError(404, "not-found", f"there is no collection {quote(name)}{suggest(name, services)}")
+    return services[name]
+
+
+Service = Annotated[CollectionService, Depends(get_service)]
+
+
+async def get_writable_service(request: Request, service: Service) -> CollectionService:
+    """Return a collection by name, or raise a 403 error if the request may only read."""
+    if not request.state.may_write:
+        raise ApiError(403, "forbidden", "read-only access: send a token with the right to write")
+    return service
+
+
+WritableService = Annotated[CollectionService, Depends(get_writable_service)]

@@ -123,11 +123,11 @@ def write_codes(
     folder = _job_folder(target, job)
     try:
         with reporting_as_input_error(out):
-            _create_job(folder, job, parts)
+            create_job(folder, job, parts)
         parts = int(read_json(folder / MANIFEST)["parts"])
         finished = _finished_parts(folder)
-        _write_parts(frame, handle, folder, parts, finished, on_progress)
-        return _finish_job(target, folder, job, parts, len(finished))
+        write_parts(frame, handle, folder, parts, finished, on_progress)
+        return finish_job(target, folder, job, parts, len(finished))
     except (SnuhError, OSError):
         if not target.exists():
             raise
@@ -142,7 +142,7 @@ def _job_folder(target: Path, job: dict[str, Any]) -> Path:
     return target.with_name(f".{target.name}.{digest}")
 
 
-def _create_job(folder: Path, job: dict[str, Any], parts: int) -> None:
+def create_job(folder: Path, job: dict[str, Any], parts: int) -> None:
     """Create the folder of a job with its manifest; an existing one, and its number of parts, stays."""
     temporary = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}")
     temporary.mkdir(parents=True)
@@ -156,7 +156,7 @@ def _create_job(folder: Path, job: dict[str, Any], parts: int) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _write_parts(
+def write_parts(
     frame: DataFrame,
     model: BroadcastModel,
     folder: Path,
@@ -164,6 +164,7 @@ def _write_parts(
     finished: list[int],
     report: Report | None,
 ) -> None:
+    """Encode the documents of the parts that are not finished, a file for each part."""
     from pyspark.sql import functions as F
 
     if finished:  # skip their documents, by the hash that `repartition` uses
@@ -209,7 +210,7 @@ def _finished_parts(folder: Path) -> list[int]:
     return sorted(int(part.stem.removeprefix("part-")) for part in folder.glob("part-*.parquet"))
 
 
-def _finish_job(target: Path, folder: Path, job: dict[str, Any], parts: int, reused: int) -> WrittenCodes:
+def finish_job(target: Path, folder: Path, job: dict[str, Any], parts: int, reused: int) -> WrittenCodes:
     """Check that every document has a code, complete the manifest and rename the folder."""
     import pyarrow.parquet as pq
 

@@ -19,7 +19,8 @@ from snuh.errors import InputError
 from snuh.features import TfidfFeatures
 from snuh.features.analyzer import Analyzer
 from snuh.features.languages import function_words, recognize, script
-from snuh.features.vocabulary import AUTO, MAX_SINGLE_LETTERS, Settings, WordCounts, frequent_words
+from snuh.features.tfidf import Settings
+from snuh.features.vocabulary import AUTO, MAX_SINGLE_LETTERS, WordCounts, frequent_words
 from snuh.spark.documents import parse_split
 from snuh.spark.jobs import Report, check_version, track_jobs
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_RESTARTS = 2  # after a lost worker
-LOST_PEER_SECONDS = 30.0  # for Spark to report why a worker is gone
+LOST_PEER_SECONDS = 30.0  # for Spark to report why a worker has exited
 ALLOW_PLAINTEXT = "spark.pytorch.distributor.ignoreSsl"  # the setting by which TorchDistributor allows it
 
 

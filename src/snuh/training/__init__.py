@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Read when PyTorch is imported. By default, the threads of OpenMP spin while they wait for each other; beside
-# other busy programs, most of the processor time would be spent on that.
+# Read when PyTorch is imported. By default, the threads of OpenMP spin while they wait for each other; if
+# other programs are busy, most of the processor time would be spent on that.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

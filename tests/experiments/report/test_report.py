@@ -59,8 +59,8 @@ def test_seeds_count_once_by_corpus_and_a_corpus_once_over_all() -> None:
     rows = [finished(0.9, method="snuh-plus", seed=7)]  # nothing to pair it with
     for (corpus, bits), of_seeds in gains.items():
         for seed, gain in enumerate(of_seeds):
-            place = {"corpus": corpus, "bits": bits, "seed": seed}
-            rows += [finished(0.5, method="itq", **place), finished(0.5 + gain, method="snuh-plus", **place)]
+            key = {"corpus": corpus, "bits": bits, "seed": seed}
+            rows += [finished(0.5, method="itq", **key), finished(0.5 + gain, method="snuh-plus", **key)]
     page = page_of(rows)
     titles, against = Reader(page).tables["snuh-plus against the others: difference of precision@100"]
     assert [title.strip("● ") for title in titles] == ["against", "overall", "", "ng20", "tmc"]
@@ -139,12 +139,12 @@ def test_each_part_is_there_only_where_the_file_has_rows_of_it() -> None:
 
 def test_protocols_have_sections_of_their_own() -> None:
     reader = Reader(page_of(everything()))
-    places = [attributes["id"] for attributes in reader.all("h2") + reader.all("h3")]
-    assert places[:2] == ["label-free", "labels"]
-    assert {f"label-free-{name}" for name in ("table1", "table2", "appendix")} <= set(places)
-    assert {"labels-table1", "labels-pairs"} <= set(places)
+    ids = [attributes["id"] for attributes in reader.all("h2") + reader.all("h3")]
+    assert ids[:2] == ["label-free", "labels"]
+    assert {f"label-free-{name}" for name in ("table1", "table2", "appendix")} <= set(ids)
+    assert {"labels-table1", "labels-pairs"} <= set(ids)
     linked = {link["href"] for link in reader.all("a")}
-    assert linked == {f"#{place}" for place in places}
+    assert linked == {f"#{name}" for name in ids}
 
 
 def test_the_page_is_self_contained() -> None:
@@ -173,7 +173,7 @@ def test_headings_tables_and_drawings_can_be_read_aloud() -> None:
 
 def test_hostile_titles_and_labels_are_shown_as_they_are() -> None:
     rows = studied(title=HOSTILE, label=HOSTILE) + mapped()
-    rows[-1]["observed"] = {"labels": [HOSTILE, "b", "c"], "points": rows[-1]["observed"]["points"]}
+    rows[-1]["artifact_data"] = {"labels": [HOSTILE, "b", "c"], "points": rows[-1]["artifact_data"]["points"]}
     reader = Reader(page_of(rows))
     assert not {"script", "img"} & {kind for kind, _ in reader.elements}
     assert reader.tables["ng20, snuh, 128 bits, seed 0"][1][2] == HOSTILE.replace(

@@ -26,8 +26,8 @@ def compared() -> Rows:
             for seed in (0, 1, 2):
                 value = base + bits / 1000 + seed / 100
                 for method, gain in (("snuh-plus", 0.02), ("snuh", 0.0), ("itq", -0.1 - seed / 50)):
-                    place = {"corpus": corpus, "method": method, "bits": bits, "seed": seed}
-                    rows.append(finished(round(value + gain, 5), **place))
+                    key = {"corpus": corpus, "method": method, "bits": bits, "seed": seed}
+                    rows.append(finished(round(value + gain, 5), **key))
     return rows
 
 
@@ -38,8 +38,8 @@ def swept() -> Rows:
     for trees, precision in values.items():
         given: dict[str, Any] = {"trees": trees} if trees else {"correlation": "none"}
         for seed in (0, 1):
-            place: dict[str, Any] = {"bits": 64, "seed": seed, "parameters": {} if trees == 20 else given}
-            rows.append(finished(precision + seed / 100, **place, all_parameters=DEFAULTS | given))
+            key: dict[str, Any] = {"bits": 64, "seed": seed, "parameters": {} if trees == 20 else given}
+            rows.append(finished(precision + seed / 100, **key, all_parameters=DEFAULTS | given))
     return rows
 
 
@@ -53,34 +53,37 @@ def costed() -> Rows:
                 "seconds": 10.0 * factor,
                 "peak_megabytes": 500,
             }
-            place = {"method": method, "bits": 64, "parameters": {"epochs": 3}, "documents": documents}
-            rows.append(finished(0.3, **place, train_documents=documents, **cost))
+            key = {"method": method, "bits": 64, "parameters": {"epochs": 3}, "documents": documents}
+            rows.append(finished(0.3, **key, train_documents=documents, **cost))
     return rows
 
 
 def scored() -> Rows:
     """Five methods whose scores are in the order of their precision; "words" turns it round."""
     rows = []
-    for place, method in enumerate(("lsh", "sph", "itq", "snuh", "snuh-plus")):
-        scores = {name: 0.1 * place for name in CANDIDATES} | {"words": -0.1 * place}
-        rows.append(finished(0.2 + 0.1 * place, corpus="agnews", method=method, bits=64, candidates=scores))
+    for number, method in enumerate(("lsh", "sph", "itq", "snuh", "snuh-plus")):
+        scores = {name: 0.1 * number for name in CANDIDATES} | {"words": -0.1 * number}
+        rows.append(
+            finished(0.2 + 0.1 * number, corpus="agnews", method=method, bits=64, candidate_scores=scores)
+        )
     return rows
 
 
 def mapped(labels: int = 3) -> Rows:
     """A map of 60 points for snuh and for ammi."""
     points = [[17 * i % 1000, 31 * i % 1000, i % labels] for i in range(60)]
-    observed = {"labels": [f"label {i}" for i in range(labels)], "points": points}
+    data = {"labels": [f"label {i}" for i in range(labels)], "points": points}
     return [
-        finished(0.5, method=method, bits=64, observe="map", observed=observed) for method in ("snuh", "ammi")
+        finished(0.5, method=method, bits=64, artifact="map", artifact_data=data)
+        for method in ("snuh", "ammi")
     ]
 
 
 def studied(title: str = "NHL results", label: str = "hockey") -> Rows:
     """A query and two documents."""
     documents = [{"distance": distance, "labels": [label, "b"], "title": title} for distance in (1, 20)]
-    observed = {"query": {"labels": [label], "title": title}, "documents": documents}
-    return [finished(0.5, bits=128, observe="examples", observed=observed)]
+    data = {"query": {"labels": [label], "title": title}, "documents": documents}
+    return [finished(0.5, bits=128, artifact="examples", artifact_data=data)]
 
 
 def everything() -> Rows:

@@ -26,8 +26,8 @@ from snuh.collection.local.sqlite import (
 )
 from snuh.collection.results import Added, CodeRows
 from snuh.corpus import Document
-from snuh.corpus.document import excerpt
 from snuh.filters import Filter, SqlColumns, to_sql
+from snuh.search import excerpt
 
 STORE_FILE = "store.sqlite"
 MAX_REMEMBERED_WRITES = 100_000

@@ -27,7 +27,7 @@ from snuh.collection.local.code_table import CodeTable, Stamp, mask_of, rows_of
 from snuh.collection.local.store import LocalState, Store
 from snuh.errors import InputError
 from snuh.features.analyzer import Analyzer, segment
-from snuh.features.counting import TermColumns
+from snuh.features.weighting import TermColumns
 from snuh.index.bm25 import (
     Part,
     Postings,

@@ -30,12 +30,12 @@ from snuh.collection.milvus.search import ALL_LISTS, Search, build_index, read_i
 from snuh.collection.milvus.table import MAX_ROWS, Table, create_table, drop_table, name_in_use, open_table
 from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
-from snuh.corpus.document import excerpt
 from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, ModelError
 from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter
 from snuh.model import Model
+from snuh.search import excerpt
 
 logger = logging.getLogger(__name__)
 

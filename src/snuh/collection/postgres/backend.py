@@ -33,11 +33,11 @@ from snuh.collection.postgres.sql import to_code_rows, to_condition
 from snuh.collection.postgres.write import PgState, PgWrite, check_codes_present, rehash
 from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
-from snuh.corpus.document import excerpt
 from snuh.errors import CollectionError
 from snuh.features.analyzer import Analyzer
 from snuh.filters import Filter
 from snuh.model import Model
+from snuh.search import excerpt
 
 MAX_SEQ = 2**63 - 1
 DOCUMENTS_QUERY = "SELECT d.seq, d.id, d.split, d.labels::text, d.metadata, d.text FROM documents d"

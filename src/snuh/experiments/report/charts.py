@@ -38,10 +38,10 @@ UNUSED = re.compile(
 GROUP_ID = re.compile(r"(?<=<g) id=\"(?!series-)[^\"]*\"")
 COORDINATES = re.compile(r" (d|x|y|transform)=\"[^\"]*\"")
 
-BACKGROUND = "rest"  # the colour of series without one of their own
+BACKGROUND = "rest"  # the colour of all other series
 EMPHASIS = "ink"
 MAP_MARKERS = ("o", "^", "s")
-MAX_MAP_LABELS = len(MAP_COLORS) * len(MAP_MARKERS)  # that have a colour and shape of their own
+MAX_MAP_LABELS = len(MAP_COLORS) * len(MAP_MARKERS)  # with a distinct colour and shape
 
 # Sizes are in pixels of the SVG, which are points to matplotlib.
 MIN_WIDTH = 340

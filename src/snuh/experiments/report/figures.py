@@ -169,7 +169,7 @@ def _score_chart(results: TargetResults, corpus: str, bits: int) -> Element:
 
 
 def _score_point(label: str, row: Row) -> Point:
-    score, precision = row["candidates"][TUNING_SCORE], row["precision"]["100"]
+    score, precision = row["candidate_scores"][TUNING_SCORE], row["precision"]["100"]
     return Point(score, precision, tooltip=f"{label}: score {score:.3f}, precision {precision:.3f}")
 
 
@@ -216,7 +216,7 @@ def case_study(rows: Sequence[Row], select: Select) -> Section | None:
 
 def rank_labels(rows: Sequence[Row]) -> Mapping[str, int]:
     """Number the labels: by name if each gets a marker of its own, otherwise by frequency."""
-    counts = Counter(_label(row, point) for row in rows for point in row["observed"]["points"])
+    counts = Counter(_label(row, point) for row in rows for point in row["artifact_data"]["points"])
     by_count = sorted(counts, key=lambda label: (-counts[label], label))
     names = sorted(counts) if len(counts) <= MAX_MAP_LABELS else by_count
     return {label: rank for rank, label in enumerate(names)}
@@ -224,9 +224,9 @@ def rank_labels(rows: Sequence[Row]) -> Mapping[str, int]:
 
 def escape_markdown(row: Row) -> Row:
     """Return the row of a case study with titles and labels that Markdown shows verbatim."""
-    observed = row["observed"]
-    query, documents = _escape(observed["query"]), [_escape(doc) for doc in observed["documents"]]
-    return row | {"observed": {"query": query, "documents": documents}}
+    data = row["artifact_data"]
+    query, documents = _escape(data["query"]), [_escape(doc) for doc in data["documents"]]
+    return row | {"artifact_data": {"query": query, "documents": documents}}
 
 
 def _escape(doc: dict[str, Any]) -> dict[str, Any]:
@@ -238,7 +238,7 @@ def _escape(doc: dict[str, Any]) -> dict[str, Any]:
 
 
 def _map(row: Row, ranks: Mapping[str, int]) -> Element:
-    points = row["observed"]["points"]
+    points = row["artifact_data"]["points"]
     title = f"{row['method']}, {row['corpus']}, {row['bits']} bits, seed {row['seed']}"
     description = (
         f"A map of {len(points):,} documents, with a colour and a shape for each of {len(ranks)} labels."
@@ -268,7 +268,7 @@ def _symbol(rank: int) -> Element:
 
 
 def _label(row: Row, point: Sequence[int]) -> str:
-    name: str = row["observed"]["labels"][point[2]]
+    name: str = row["artifact_data"]["labels"][point[2]]
     return name
 
 

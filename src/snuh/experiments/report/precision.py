@@ -1,4 +1,4 @@
-"""Sections on precision: the tables beside the paper's, by code length, and the parameter sweeps."""
+"""Sections on precision: the tables next to the paper's, by code length, and the parameter sweeps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def table2(rows: Sequence[Row], select: Select) -> Section | None:
 
 
 def appendix(rows: Sequence[Row], select: Select) -> Section | None:
-    """Return SNUH beside the baselines of the appendix, on corpora with runs of one of them."""
+    """Return SNUH and the baselines of the appendix, on corpora with runs of one of them."""
     results = _with_any(APPENDIX_BASELINES, find_results(APPENDIX, rows, select))
     return _table_section(results, "The appendix: SNUH beside RBSH and PairRec")
 
@@ -96,7 +96,7 @@ def sweep_results(target: Target, method: str, rows: Sequence[Row], select: Sele
 
 
 def known_defaults(method: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a method's defaults as far as rows tell: None if every row was given the parameter."""
+    """Return a method's defaults as far as rows contain them: None if every row was given the parameter."""
     defaults: dict[str, Any] = {}
     for row in rows:
         if row["method"] == method:

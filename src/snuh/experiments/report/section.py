@@ -125,7 +125,7 @@ def panels(*charts: Element) -> Element:
 
 
 def _variant_key(row: Row) -> str:
-    """Return the key that all runs of a variant share, whatever corpus, code length and seed."""
+    """Return the key that all runs of a variant share, for any corpus, code length and seed."""
     return run_key(row | {"corpus": "", "bits": 0, "seed": 0})
 
 

@@ -21,15 +21,21 @@ from snuh.collection.model_files import files_of
 from snuh.collection.query import document_to_json
 from snuh.collection.results import info_to_json
 from snuh.corpus import Document
-from snuh.corpus.document import JSON, text_length
+from snuh.corpus.document import JSON
 from snuh.errors import SnuhError
 from snuh.filters.parser import REFUSED_IN_NAME
 from snuh.filters.tree import Field
 from snuh.model import Model
-from snuh.server.errors import check_response_size, from_library_error, unavailable
+from snuh.search import text_length
 from snuh.server.job_runner import TITLE_SOURCE_CHARACTERS, title_of
 from snuh.server.middleware import Metrics
-from snuh.server.requests import Service, get_limits, get_services, json_response
+from snuh.server.requests import (
+    check_response_size,
+    from_library_error,
+    get_limits,
+    json_response,
+    unavailable,
+)
 from snuh.server.routes.documents import CHUNK_BYTES
 from snuh.server.schemas import (
     MAX_FILTER_CHARACTERS,
@@ -44,7 +50,7 @@ from snuh.server.schemas import (
     errors,
     other_content,
 )
-from snuh.server.service import Json
+from snuh.server.service import Json, Service, get_services
 
 FieldPath: TypeAlias = tuple[str, ...]  # keys of nested objects
 

@@ -16,26 +16,22 @@ from snuh.collection.query import document_to_json
 from snuh.corpus import Document
 from snuh.corpus.document import to_fields
 from snuh.errors import InputError, SnuhError
-from snuh.server.errors import (
-    ApiError,
-    check_response_size,
-    from_library_error,
-    from_validation_error,
-    invalid,
-    json_bytes,
-    too_large,
-)
 from snuh.server.requests import (
     NDJSON_TYPE,
+    ApiError,
     LimitedRoute,
-    Service,
-    WritableService,
     body_chunks,
     body_timeout,
     check_content_type,
     check_exactly_one,
+    check_response_size,
+    from_library_error,
+    from_validation_error,
     get_limits,
+    invalid,
+    json_bytes,
     json_response,
+    too_large,
 )
 from snuh.server.schemas import (
     MAX_FETCHED,
@@ -54,7 +50,7 @@ from snuh.server.schemas import (
     errors,
     other_content,
 )
-from snuh.server.service import CollectionService, Json
+from snuh.server.service import CollectionService, Json, Service, WritableService
 from snuh.text import quote
 
 BATCH_DOCUMENTS, BATCH_BYTES = 1_000, 4 << 20  # of an upload, written in one transaction

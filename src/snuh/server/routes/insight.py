@@ -13,15 +13,8 @@ from snuh.corpus import Document
 from snuh.dedup import DEFAULT_THRESHOLD
 from snuh.explain import bit_meanings
 from snuh.filters import parse
-from snuh.server.errors import unavailable
 from snuh.server.jobs import JobKind, Jobs
-from snuh.server.requests import (
-    LimitedRoute,
-    Service,
-    WritableService,
-    json_response,
-    raw_json_response,
-)
+from snuh.server.requests import LimitedRoute, json_response, raw_json_response, unavailable
 from snuh.server.schemas import (
     WITH_BODY,
     BitsResponse,
@@ -35,7 +28,7 @@ from snuh.server.schemas import (
     Responses,
     errors,
 )
-from snuh.server.service import CollectionService, Json
+from snuh.server.service import CollectionService, Json, Service, WritableService
 
 router = APIRouter(
     prefix="/v1/collections/{name}",

@@ -11,14 +11,12 @@ from starlette.requests import ClientDisconnect
 from snuh.collection import Collection
 from snuh.errors import InputError
 from snuh.search import Hits, check_query
-from snuh.server.errors import check_response_size, invalid
 from snuh.server.requests import (
     LimitedRoute,
-    Name,
-    Service,
     check_exactly_one,
+    check_response_size,
     get_limits,
-    get_service,
+    invalid,
     json_response,
     raw_json_response,
 )
@@ -43,7 +41,10 @@ from snuh.server.schemas import (
 from snuh.server.service import (
     CollectionService,
     Json,
+    Name,
+    Service,
     explanation_to_json,
+    get_service,
     hits_to_json,
     milliseconds_since,
     search_explained,
