@@ -18,7 +18,7 @@ from tests.collection.processes import become_nobody, in_child, say, started
 from tests.collection.worlds import WORDS, Mirror, assert_answers_like, document, documents, stored, toy_model
 from tests.worlds import files_limited_to
 
-LARGE = " ".join(WORDS) + " filler" * 6_000  # about 40 kB
+LARGE = " ".join(WORDS) + " ." * 20_000  # 40 kB, of which few words take time
 
 
 @pytest.fixture
