@@ -204,7 +204,7 @@ function regionNames(regions) {
   const finest = Math.max(...regions.map(({ level }) => level));
   function place(projection) {
     const level = Math.min(finest, LEVEL_ZOOMS.findLastIndex((zoom) => projection.zoom >= zoom));
-    const taken = [{ left: projection.width - 64, right: projection.width, top: 0, bottom: 140 }]; // the buttons
+    const taken = [{ left: projection.width - 64, right: projection.width, top: 0, bottom: 185 }]; // the buttons
     for (const row of [...rows].sort((a, b) => b.region.documents - a.region.documents)) {
       const { x, y } = projection.screenOf(row.region.x, row.region.y);
       row.width ||= row.name.offsetWidth;
