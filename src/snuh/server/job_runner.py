@@ -47,7 +47,7 @@ REGIONS = (8, 32, 128)  # named at increasing zoom
 MIN_REGION_DOCUMENTS, REGION_WORDS = 20, 3
 NAMING_CHARACTERS = 1_000  # of a text, whose words name regions
 MAX_ID_CHARACTERS = 8_000_000  # of all documents of a map, which is sent as a whole
-TSNE_FRACTION, READING_FRACTION = 0.9, 0.9  # of the work of a job, for reports of progress
+TSNE_FRACTION, READING_FRACTION = 0.9, 0.3  # of the work of a job, for reports of progress
 REPORTED_ITERATIONS, REPORTED_DOCUMENTS = 10, 100  # between two reports
 MAX_CLUSTERS, MAX_CLUSTER_DOCUMENTS = 100, 100
 MAX_TITLE_CHARACTERS, MAX_MAP_TITLE_CHARACTERS = 100, 60
@@ -141,7 +141,7 @@ def find_duplicates(collection: Collection, report: Report, **options: Any) -> d
 
 
 def _reported(documents: Iterable[Document], total: int, report: Report) -> Iterator[Document]:
-    """Yield documents, and report the fraction read, which is most of the work."""
+    """Yield documents, and report the fraction read; the comparisons follow."""
     for number, document in enumerate(documents):
         if number % REPORTED_DOCUMENTS == 0:
             report(READING_FRACTION * number / max(1, total))
