@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 SIZES = {360: 740, 900: 900, 1400: 900}
 
 
-RUNNING = {"state": "running", "seconds": 12.4}
+RUNNING = {"state": "running", "seconds": 12.4, "done": 0.4}
 NO_TOKEN = {"error": 'a token is required: send "Authorization: Bearer TOKEN"', "kind": "token"}
 TRANSIENT = {  # route, the response of the server, and an element of the resulting state
     "running": ("tickets/map", lambda route: route.fulfill(status=202, json=RUNNING), ".running"),

@@ -47,6 +47,13 @@ def test_a_document_is_shown_with_its_text_and_metadata(page: Page, server: Serv
     expect(page).not_to_have_url(re.compile("open="))  # updated asynchronously
 
 
+def test_words_of_the_query_are_marked_in_the_document(page: Page) -> None:
+    page.goto("/#/tickets/search?q=printers+tray&open=ticket-0")
+    marks = page.locator(".whole-text mark")
+    expect(marks.first).to_be_visible()
+    assert {mark.lower() for mark in marks.all_inner_texts()} <= {"printer", "tray"}
+
+
 def test_a_missing_document_is_reported(page: Page) -> None:
     page.goto("/#/tickets/search?open=nobody")
     expect(page.locator("#drawer .notice")).to_contain_text("nobody")

@@ -131,6 +131,61 @@ def test_points_are_coloured_by_any_field(map_page: Page) -> None:
     expect(page.locator(".legend-row", has_text="Bern")).to_be_visible(timeout=JOB_TIMEOUT)
 
 
+def test_an_area_is_selected_listed_and_searched(map_page: Page) -> None:
+    page = map_page
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+    left, top = box["x"] + 4, box["y"] + 4
+    right, bottom = left + box["width"] - 80, top + box["height"] - 8
+    page.get_by_label("Select an area").click()
+    page.mouse.move(left, top)
+    page.mouse.down()
+    for x, y in ((right, top), (right, bottom), (left, bottom)):
+        page.mouse.move(x, y, steps=3)
+    page.mouse.up()
+    inside = page.evaluate(
+        """(right) => {
+          const { projection } = document.querySelector("canvas").painter;
+          return [...projection.x.keys()].filter((point) => projection.toScreen(point).x < right).length;
+        }""",
+        right - box["x"],
+    )
+    expect(page.locator(".map-side .summary")).to_have_text(f"{inside} documents selected")
+    page.get_by_text("Search within them").click()
+    page.fill("#query", "printer")
+    expect(page.locator(".summary")).to_contain_text(f"of {inside} documents that match")
+
+
+def test_more_colours_and_scales_of_dates(page: Page, server: Server) -> None:
+    def respond(route: Route) -> None:
+        days = [f"2024-{1 + n % 12:02}-01" for n in range(TICKETS + 1)]
+        names = [f"value {n % 12}" for n in range(TICKETS + 1)]
+        route.fulfill(json={"values": days if "year" in route.request.url else names})
+
+    page.route("**/map/values*", respond)
+    page.goto("/#/tickets/map?colour=desk.city")
+    rows = page.locator("button.legend-row")
+    expect(rows).to_have_count(7, timeout=JOB_TIMEOUT)
+    page.get_by_role("button", name="More colours").click()
+    expect(rows).to_have_count(12)
+    page.select_option("#colour", "year")
+    expect(page.locator(".legend-row[data-scale]").first).to_contain_text("2024-01-01 – 2024-02-01")
+
+
+def test_a_hit_that_the_map_does_not_have_is_placed(page: Page) -> None:
+    def without_tickets(route: Route) -> None:
+        response = route.fetch()
+        content = response.json()
+        kept = [index for index, doc_id in enumerate(content["ids"]) if not doc_id.endswith("0")]
+        for name in ("ids", "x", "y", "titles", "labels") if "ids" in content else ():
+            content[name] = [content[name][index] for index in kept]
+        route.fulfill(status=response.status, json=content)
+
+    page.route("**/map", without_tickets)
+    page.goto("/#/tickets/map?like=ticket-3")
+    expect(page.locator("canvas")).to_have_attribute("data-highlighted", "50", timeout=JOB_TIMEOUT)
+
+
 def test_a_document_can_be_shown_on_the_map(page: Page) -> None:
     page.goto("/#/tickets/search?open=ticket-9")
     page.get_by_text("Show on the map").click()
@@ -146,13 +201,13 @@ def test_the_page_shows_that_the_map_is_being_computed(page: Page) -> None:
 
     def respond(route: Route) -> None:
         if next(statuses, None):
-            route.fulfill(status=202, json={"state": "running", "seconds": 3.2})
+            route.fulfill(status=202, json={"state": "running", "seconds": 3.2, "done": 0.25})
         else:
             route.continue_()
 
     page.route("**/map", respond)
     page.get_by_role("link", name="Map").click()
-    expect(page.locator(".running")).to_contain_text("3 s so far")
+    expect(page.locator(".running")).to_contain_text("3 s so far, about 10 s left")
     page.wait_for_selector("canvas", timeout=JOB_TIMEOUT)
 
 

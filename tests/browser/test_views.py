@@ -27,6 +27,15 @@ def test_duplicates_are_grouped_with_one_document_to_keep(page: Page) -> None:
     pair = page.locator(".cluster", has_text="ticket-39")
     expect(pair.locator(".kept small")).to_have_text("ticket-38")
     expect(pair.locator(".duplicate:not(.kept) .duplicate-score")).to_have_text("100%")
+    pair.get_by_role("button", name="Compare").click()
+    expect(pair.locator(".comparison")).to_have_text("The texts are identical.")
+    pieces = page.evaluate(
+        "import('/page/diff.js').then(({ diff }) => diff('an old cat sat', 'an old dog sat down'))"
+    )
+    assert pieces == [
+        [["an old ", True], ["cat", False], [" sat", True]],
+        [["an old ", True], ["dog", False], [" sat", True], [" down", False]],
+    ]
     page.locator("#threshold").select_option("1")
     page.wait_for_url("**threshold=1")
     page.wait_for_selector(".cluster", timeout=180_000)

@@ -64,7 +64,7 @@ def lab() -> Iterator[Server]:
 def test_the_map_is_computed_once_and_has_documents_as_they_are_now(lab: Server) -> None:
     path, folder = "/v1/collections/mapped/map", lab.root / "mapped"
     first = lab.get(path)
-    assert first.status_code == 202 and first.json()["state"] == "running"
+    assert first.status_code == 202 and first.json()["state"] == "running" and first.json()["done"] == 0.0
     result = wait_for_job(lab, path)
     assert result["documents"] == 41 and len(result["ids"]) == 40 and "unknown" not in result["ids"]
     assert len(result["x"]) == len(result["y"]) == len(result["titles"]) == len(result["labels"]) == 40
@@ -89,6 +89,10 @@ def test_the_map_is_computed_once_and_has_documents_as_they_are_now(lab: Server)
         assert (after["titles"][index], after["labels"][index]) == ("a secret no more", "new")
         assert after["x"][index] == result["x"][result["ids"].index("d2")]
         assert "d1" not in json.loads((folder / "map.json").read_text())["ids"]
+        [[x, y]] = server.get(f"{path}/positions?id=d3").json()["positions"]
+        assert -1 <= min(x, y) <= max(x, y) <= 1
+        assert server.get(f"{path}/positions", params={"id": "unknown"}).json()["positions"] == [None]
+        assert server.get(f"{path}/positions?id=d1").status_code == 404
     assert "d1" not in lab.get(path).json()["ids"]
 
 
@@ -147,7 +151,9 @@ def test_an_empty_collection_has_an_empty_map(lab: Server) -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 30])
 def test_any_number_of_codes_is_projected(count: int) -> None:
     codes = np.random.default_rng(0).integers(0, 256, (count, 2), dtype=np.uint8)
-    points = project_codes(codes)
+    reports: list[float] = []
+    points = project_codes(codes, report=reports.append)
+    assert reports == sorted(reports) and reports[-1:] == ([1.0] if count == 30 else [])
     assert points.shape == (count, 2) and np.isfinite(points).all()
     assert np.abs(points).max(initial=0.0) <= 1.0
     assert np.array_equal(points, project_codes(codes))

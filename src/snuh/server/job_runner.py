@@ -14,9 +14,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,24 +27,31 @@ from snuh.collection.backend import evenly_spaced
 from snuh.collection.results import index_to_json
 from snuh.corpus import Document
 from snuh.dedup import deduplicate
+from snuh.encoding import encode_documents
 from snuh.errors import InputError, MissingExtraError, SnuhError, suggest
 from snuh.index import nearest
 from snuh.io import atomic_write, write_json
+from snuh.model import Model
 
 COLLECTION_VARIABLE = (
     "SNUH_JOB_COLLECTION"  # not an argument: other users can read those, and URLs hold passwords
 )
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 EXIT_INPUT, EXIT_OTHER = 2, 3  # errors of the request, and all others
 NICENESS = 5  # searches have priority
 STANDARD_INPUT = 0
 
-MAX_POINTS, MAX_TSNE_POINTS = 30_000, 10_000  # of a map; of those, projected by t-SNE
+MAX_POINTS, MAX_TSNE_POINTS = 100_000, 10_000  # of a map; of those, projected by t-SNE
 PLACED_BY, JITTER = 3, 0.004  # mapped neighbours that place another point; its shift
 REGIONS = (8, 32, 128)  # named at increasing zoom
 MIN_REGION_DOCUMENTS, REGION_WORDS = 20, 3
+NAMING_CHARACTERS = 1_000  # of a text, whose words name regions
+MAX_ID_CHARACTERS = 8_000_000  # of all documents of a map, which is sent as a whole
+TSNE_FRACTION, READING_FRACTION = 0.9, 0.3  # of the work of a job, for reports of progress
+REPORTED_ITERATIONS, REPORTED_DOCUMENTS = 10, 100  # between two reports
 MAX_CLUSTERS, MAX_CLUSTER_DOCUMENTS = 100, 100
-MAX_TITLE_CHARACTERS = 100
+MAX_TITLE_CHARACTERS, MAX_MAP_TITLE_CHARACTERS = 100, 60
+TITLES_AT_ONCE = 2_000  # documents in memory to read their titles
 # Metadata fields that hold a title, the best first; titles.js of the page has the same list.
 TITLE_FIELDS = ("title", "subject", "headline", "heading", "name", "question")
 SUBJECT_LINE = re.compile(r"^subject:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
@@ -52,6 +59,9 @@ HEAD_CHARACTERS = 1_000  # of a text, in which the subject is looked for
 TITLE_SOURCE_CHARACTERS = 2_000  # of a text, in which its first line is looked for
 MIN_TSNE_POINTS = 10  # fewer are projected onto two principal components
 PERPLEXITY, COMPONENTS = 30.0, 32
+EXAGGERATED_ITERATIONS, ITERATIONS = 250, 500  # of t-SNE, one phase after the other
+
+Report: TypeAlias = Callable[[float], None]  # takes the fraction done
 
 
 def main(kind: str, out: str, lock: str, seconds: str, options: str) -> None:
@@ -66,44 +76,63 @@ def main(kind: str, out: str, lock: str, seconds: str, options: str) -> None:
             fcntl.flock(lock_file, fcntl.LOCK_EX)  # returns once the other process is done
             return
         try:
-            run_job(kind, os.environ[COLLECTION_VARIABLE], Path(out), json.loads(options))
+            report = _writer_of_progress(lock_file)
+            run_job(kind, os.environ[COLLECTION_VARIABLE], Path(out), json.loads(options), report)
         finally:
             Path(lock).unlink(missing_ok=True)  # waiting processes have it open
 
 
-def run_job(kind: str, address: str, out: Path, options: dict[str, Any]) -> None:
+def _writer_of_progress(file: TextIO) -> Report:
+    """Return a function that replaces the content of a file by the fraction of the work that is done."""
+
+    def report(done: float) -> None:
+        file.seek(0)
+        file.write(f"{done:.3f}\n")
+        file.flush()
+
+    return report
+
+
+def run_job(kind: str, address: str, out: Path, options: dict[str, Any], report: Report) -> None:
     """Run a job and write its result as JSON, with the version of the collection it was computed from."""
     with Collection(address) as collection:
         header = {"format": FORMAT_VERSION, "version": collection.version(), "computed": time.time()}
-        result = JOBS[kind](collection, **options)
+        result = JOBS[kind](collection, report, **options)
     with atomic_write(out) as temporary:
         write_json(temporary, {**header, **result})
 
 
-def compute_map(collection: Collection) -> dict[str, Any]:
+def compute_map(collection: Collection, report: Report) -> dict[str, Any]:
     """Project documents, or a sample of many, into two dimensions, and name the regions."""
-    sample = collection.sample(MAX_POINTS, characters=TITLE_SOURCE_CHARACTERS)
-    points = place_codes(sample.codes).round(4)
+    sample = collection.sample(MAX_POINTS, characters=NAMING_CHARACTERS)
+    length = sum(len(document.id) for document in sample.documents)
+    if length > MAX_ID_CHARACTERS:
+        fewer = MAX_POINTS * MAX_ID_CHARACTERS // length
+        sample = collection.sample(fewer, characters=NAMING_CHARACTERS)
+    points = place_codes(sample.codes, report=lambda done: report(TSNE_FRACTION * done)).round(4)
+    report(TSNE_FRACTION)
     features = collection.model.features
     rows = None if features is None else features.transform(document.text for document in sample.documents)
     return {
         "documents": len(collection),
         "ids": [document.id for document in sample.documents],
+        "codes": [code.tobytes().hex() for code in sample.codes],  # to place other documents
         "x": points[:, 0].tolist(),
         "y": points[:, 1].tolist(),
         "regions": [] if features is None else name_regions(points, rows, features.words),
     }
 
 
-def find_duplicates(collection: Collection, **options: Any) -> dict[str, Any]:
+def find_duplicates(collection: Collection, report: Report, **options: Any) -> dict[str, Any]:
     """Find duplicates, and return a summary with the largest clusters."""
     fields = ["labels", "split", *collection.info().fields]
     if (field := options.get("group_by")) is not None and field not in fields:
         raise InputError(f'no document has a field "{field}"{suggest(field, fields)}')
-    report = deduplicate(collection.model, collection.documents(), **options)
-    clusters = [cluster[:MAX_CLUSTER_DOCUMENTS] for cluster in report.largest(MAX_CLUSTERS)]
+    documents = _reported(collection.documents(), len(collection), report)
+    found = deduplicate(collection.model, documents, **options)
+    clusters = [cluster[:MAX_CLUSTER_DOCUMENTS] for cluster in found.largest(MAX_CLUSTERS)]
     return {
-        **report.summary(),
+        **found.summary(),
         "largest": [
             [{**one.to_json(), "similarity": round(one.similarity, 6)} for one in cluster]
             for cluster in clusters
@@ -111,7 +140,15 @@ def find_duplicates(collection: Collection, **options: Any) -> dict[str, Any]:
     }
 
 
-def build_index(collection: Collection, **options: Any) -> dict[str, Any]:
+def _reported(documents: Iterable[Document], total: int, report: Report) -> Iterator[Document]:
+    """Yield documents, and report the fraction read; the comparisons follow."""
+    for number, document in enumerate(documents):
+        if number % REPORTED_DOCUMENTS == 0:
+            report(READING_FRACTION * number / max(1, total))
+        yield document
+
+
+def build_index(collection: Collection, _: Report, **options: Any) -> dict[str, Any]:
     """Build the index of approximate searches, as `snuh index` does."""
     index = collection.build_index(**options)
     return {**index_to_json(index), "description": index.description}
@@ -123,14 +160,22 @@ def build_index(collection: Collection, **options: Any) -> dict[str, Any]:
 
 def map_with_titles(collection: Collection, result: dict[str, Any]) -> dict[str, Any]:
     """Return a map with the titles and first labels of its documents, without those that were deleted."""
-    documents = collection.get_many(result["ids"], characters=TITLE_SOURCE_CHARACTERS)
-    left = [index for index, doc_id in enumerate(result["ids"]) if doc_id in documents]
-    ordered = [documents[result["ids"][index]] for index in left]
+    left: list[int] = []
+    titles: list[str] = []
+    labels: list[str | None] = []
+    for start in range(0, len(result["ids"]), TITLES_AT_ONCE):
+        ids = result["ids"][start : start + TITLES_AT_ONCE]
+        documents = collection.get_many(ids, characters=TITLE_SOURCE_CHARACTERS)
+        for index, doc_id in enumerate(ids, start=start):
+            if document := documents.get(doc_id):
+                left.append(index)
+                titles.append(title_of(document)[:MAX_MAP_TITLE_CHARACTERS])
+                labels.append(document.labels[0] if document.labels else None)
     return {
         **result,
-        **{name: [result[name][index] for index in left] for name in ("ids", "x", "y")},
-        "titles": [title_of(document) for document in ordered],
-        "labels": [document.labels[0] if document.labels else None for document in ordered],
+        **{name: [result[name][index] for index in left] for name in ("ids", "codes", "x", "y")},
+        "titles": titles,
+        "labels": labels,
     }
 
 
@@ -172,29 +217,51 @@ JOBS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def project_codes(codes: NDArray[np.uint8], *, seed: int = 0) -> NDArray[np.float64]:
+def project_codes(
+    codes: NDArray[np.uint8], *, seed: int = 0, report: Report = lambda _: None
+) -> NDArray[np.float64]:
     """Return a t-SNE projection (documents, 2) of codes, scaled to [-1, 1]; deterministic."""
     bits = unpack(codes).astype(np.float64) * 2.0 - 1.0  # (documents, bits), -1 or 1
     components = _principal_components(bits)
     if len(codes) >= MIN_TSNE_POINTS and len(np.unique(codes, axis=0)) >= MIN_TSNE_POINTS:
-        components = _tsne(components, seed)
+        components = _tsne(components, seed, report)
     points = np.zeros((len(codes), 2))
     points[:, : min(2, components.shape[1])] = components[:, :2]
     points -= points.mean(axis=0) if len(points) else 0.0
     return points / (np.abs(points).max(initial=0.0) or 1.0)
 
 
-def place_codes(codes: NDArray[np.uint8], *, seed: int = 0) -> NDArray[np.float64]:
+def place_codes(
+    codes: NDArray[np.uint8], *, seed: int = 0, report: Report = lambda _: None
+) -> NDArray[np.float64]:
     """Return the positions of codes (documents, 2): of some by t-SNE, of the others at their neighbours."""
     mapped = evenly_spaced(len(codes), MAX_TSNE_POINTS)
     points = np.zeros((len(codes), 2))
-    points[mapped] = project_codes(codes[mapped], seed=seed)
+    points[mapped] = project_codes(codes[mapped], seed=seed, report=report)
     others = np.setdiff1d(np.arange(len(codes)), mapped)
     if len(others):
         neighbors = nearest(codes[others], codes[mapped], k=PLACED_BY).rows
         noise = np.random.default_rng(seed).normal(scale=JITTER, size=(len(others), 2))
         points[others] = np.clip(points[mapped][neighbors].mean(axis=1) + noise, -1.0, 1.0)
     return points
+
+
+def place_documents(
+    model: Model, documents: Iterable[Document], result: Mapping[str, Any]
+) -> list[tuple[float, float] | None]:
+    """Return positions on a stored map, each the mean of those of the documents with the nearest codes.
+
+    None for a document without a code.
+    """
+    mapped = np.frombuffer(bytes.fromhex("".join(result["codes"])), np.uint8).reshape(-1, model.bits // 8)
+    positions = np.column_stack((result["x"], result["y"]))
+    placed: list[tuple[float, float] | None] = []
+    for batch in encode_documents(model, documents):
+        neighbors = nearest(batch.codes, mapped, k=PLACED_BY).rows
+        points = positions[neighbors].mean(axis=1).round(4).tolist()
+        known = batch.known & (len(mapped) > 0)
+        placed += [(x, y) if has_code else None for (x, y), has_code in zip(points, known, strict=True)]
+    return placed
 
 
 def name_regions(
@@ -247,13 +314,29 @@ def _principal_components(bits: NDArray[np.float64]) -> NDArray[np.float64]:
     return components
 
 
-def _tsne(components: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+def _tsne(components: NDArray[np.float64], seed: int, report: Report) -> NDArray[np.float64]:
     try:
         from openTSNE import TSNE
     except ModuleNotFoundError:
         raise MissingExtraError('the map needs openTSNE: pip install "snuhash[serve]"') from None
     perplexity = min(PERPLEXITY, (len(components) - 1) / 3.0)
-    tsne = TSNE(perplexity=perplexity, initialization="pca", random_state=seed, n_jobs=1)
+    done = 0
+
+    def on_iteration(*_: object) -> None:  # in both phases
+        nonlocal done
+        done += REPORTED_ITERATIONS
+        report(done / (EXAGGERATED_ITERATIONS + ITERATIONS))
+
+    tsne = TSNE(
+        perplexity=perplexity,
+        initialization="pca",
+        random_state=seed,
+        n_jobs=1,
+        early_exaggeration_iter=EXAGGERATED_ITERATIONS,
+        n_iter=ITERATIONS,
+        callbacks=on_iteration,
+        callbacks_every_iters=REPORTED_ITERATIONS,
+    )
     return np.asarray(tsne.fit(components))
 
 

@@ -31,7 +31,7 @@ from snuh.server.requests import ApiError, invalid, json_bytes, unavailable
 
 JobKind = Literal["map", "duplicates", "index"]
 MAP_FILE = "map.json"
-HEADER = ("format", "version", "computed")  # of a result file
+NOT_SENT = ("format", "version", "computed", "codes")  # parts of a result file
 # Seconds that a result is returned although the collection has changed, before it is computed again.
 MAX_STALE_SECONDS: dict[JobKind, float] = {"map": 300.0, "duplicates": 5.0, "index": 5.0}
 INDEX_RESULT_SECONDS = 30.0  # after that, the same request builds the index again
@@ -104,19 +104,29 @@ class Jobs:
             is_stale = not is_current and age > MAX_STALE_SECONDS[kind]
             if result is None or (kind == "index" and (is_stale or age > INDEX_RESULT_SECONDS)):
                 seconds = self._ensure_running(kind, collection, out, options or {})
-                return JobStatus(202, json_bytes({"state": "running", "seconds": round(seconds, 1)}))
+                running = {"state": "running", "seconds": round(seconds, 1), "done": self._done(out)}
+                return JobStatus(202, json_bytes(running))
             if is_stale:
                 with suppress(ApiError):  # the stale result is returned in the meantime
                     self._ensure_running(kind, collection, out, options or {})
             result = self._with_titles(kind, collection, out, version)
-        content = {name: value for name, value in result.items() if name not in HEADER}
+        content = {name: value for name, value in result.items() if name not in NOT_SENT}
         return JobStatus(200, json_bytes({"state": "ready", "current": is_current, **content}))
 
-    def map_ids(self, collection: Collection) -> list[str] | None:
-        """Return the ids of the documents on the map, if there is one."""
+    def stored_map(self, collection: Collection) -> dict[str, Any]:
+        """Return the ids, positions and codes of the documents on the map; 503 if there is none yet."""
         with self._lock:
             result = self._read_result(self.result_path("map", collection, {}))
-        return None if result is None else list(result["ids"])
+        if result is None:
+            raise unavailable("there is no map yet: request it first")
+        return result
+
+    def _done(self, out: Path) -> float:
+        """Return the fraction of a running job that is done, which its process writes into the lock file."""
+        try:
+            return float(self.lock_path(out).read_text(encoding="utf-8") or 0.0)
+        except (OSError, ValueError):  # it has just started, or finished
+            return 0.0
 
     def _with_titles(self, kind: JobKind, collection: Collection, out: Path, version: str) -> dict[str, Any]:
         """Add titles of the documents as they are now; documents that are gone are removed from the file."""

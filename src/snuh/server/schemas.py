@@ -354,10 +354,14 @@ class BitsResponse(BaseModel):
 
 
 class JobResponse(BaseModel):
-    """A job is running; repeat the request to get its result."""
+    """A job is running; repeat the request to get its result.
+
+    `done` is the fraction of its work that is done, as far as is known.
+    """
 
     state: Literal["running"]
     seconds: float
+    done: float
 
 
 FieldValue: TypeAlias = bool | int | float | str | None
@@ -367,6 +371,12 @@ class MapValuesResponse(BaseModel):
     """The values of a field of the documents on the map."""
 
     values: list[FieldValue]
+
+
+class MapPositionsResponse(BaseModel):
+    """Positions of documents on the map, in the order of the request; null if a document has no code."""
+
+    positions: list[tuple[float, float] | None]
 
 
 class RegionResponse(BaseModel):

@@ -66,17 +66,23 @@ export async function mapValues(name, field, signal) {
   return values;
 }
 
+/** The positions of documents that the map may not have; null for those without a code. */
+export async function mapPositions(name, ids, signal) {
+  const query = ids.map((id) => `id=${encodeURIComponent(id)}`).join("&");
+  return (await get(`${collectionPath(name)}/map/positions?${query}`, signal)).positions;
+}
+
 export async function getDocument(name, id, signal) {
   const { documents } = await get(`${collectionPath(name)}/documents?id=${encodeURIComponent(id)}`, signal);
   return documents[0];
 }
 
-/** Repeat a request until its job is done; `onWait` gets the seconds that the job has been running. */
+/** Repeat a request until its job is done; `onWait` gets the seconds that the job has been running and the fraction done. */
 export async function waitForJob(name, job, { signal, onWait, query = "" }) {
   for (let attempt = 0; ; attempt += 1) {
     const { content, isRunning } = await request(`${collectionPath(name)}/${job}${query}`, { signal });
     if (!isRunning) return content;
-    onWait(content.seconds);
+    onWait(content.seconds, content.done);
     await pause(POLL_DELAYS[Math.min(attempt, POLL_DELAYS.length - 1)], signal);
   }
 }

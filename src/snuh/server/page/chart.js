@@ -3,16 +3,22 @@
 import * as router from "./router.js";
 import { announce, count, el, icon, plural } from "./dom.js";
 import { addMapControls } from "./mapcontrols.js";
-import { MAX_HUES, Painter } from "./painter.js";
+import { colourName, FEW_HUES, MAX_HUES, OTHER_HUE, Painter } from "./painter.js";
 import { Projection } from "./projection.js";
 import { withEllipsis } from "./titles.js";
 
 const VIEW_DELAY = 400; // milliseconds
+const SNIPPET_DELAY = 120; // milliseconds of rest on a point
+const TITLE_CHARACTERS = 60; // that the map has of each title
+const DATE = /^\d{4}-\d{2}(-\d{2}([T ].*)?)?$/;
 const LEVEL_ZOOMS = [1, 2.2, 6]; // from which on the regions of each level are named
 
-/** Draw the response of the API into `stage`. */
-export function drawChart(stage, map) {
-  let { hues, named, isScale } = assignHues(map.labels);
+/**
+ * Draw the response of the API into `stage`; `readSnippet` returns the beginning of a document,
+ * `onPick` gets the ids of the documents that the lasso encloses.
+ */
+export function drawChart(stage, map, { readSnippet, onPick }) {
+  let colouring = assignHues(map.labels, map.ids.length);
   const projection = new Projection(map.x, map.y);
   const pointOf = new Map(map.ids.map((id, point) => [id, point]));
   const canvas = el("canvas", {
@@ -24,37 +30,58 @@ export function drawChart(stage, map) {
   const help = el(
     "p",
     { class: "map-help", id: "map-help" },
-    "Arrow keys move, + and − zoom, 0 shows all, n and p select the next and previous hit, Enter opens it.",
+    "Arrow keys move, + and − zoom, 0 shows all, n and p select the next and previous hit, Enter opens it. Drag with Shift to select an area.",
   );
-  const painter = new Painter(canvas, projection, hues);
+  const painter = new Painter(canvas, projection, colouring.hues);
   const names = regionNames(map.regions ?? []);
-  let key = legend(named, hues, isScale);
+  let key = legend(colouring);
   const keyBox = el("div", {}, key.element);
   let hits = [];
 
   const actions = {
     open: (point) => router.go(router.changed({ open: map.ids[point] })),
     select(point, isAnnounced = false) {
+      if (point === painter.selected && point >= 0) return;
+      clearTimeout(snippetTimer);
       painter.selected = point;
       painter.requestDraw();
       tip.hidden = point < 0;
       if (point < 0) return;
       const label = map.labels[point];
+      const snippet = el("span", { class: "tip-snippet" });
       tip.replaceChildren(
-        el("b", {}, withEllipsis(map.titles[point]) || map.ids[point]),
-        label ? el("span", {}, label) : "",
+        el("b", {}, titleAt(point)),
+        snippet,
+        label ? el("small", {}, label) : "",
       );
       moveTip();
+      snippetTimer = setTimeout(async () => {
+        const text = await readSnippet(map.ids[point]).catch(() => ""); // the title is enough
+        if (painter.selected !== point || !text) return;
+        snippet.textContent = text;
+        moveTip();
+      }, SNIPPET_DELAY);
       if (isAnnounced) announce(map.titles[point]);
     },
     moved: () => (painter.requestDraw(), moveTip(), names.place(projection), rememberView()),
     hits: () => hits,
     selected: () => painter.selected,
+    isSelecting: () => lassoButton.getAttribute("aria-pressed") === "true",
+    drawLasso: (polygon) => ((painter.lasso = polygon), painter.requestDraw()),
+    pick(points) {
+      if (!points.length && !painter.picked) return;
+      painter.picked = points.length ? new Set(points) : null;
+      painter.requestDraw();
+      lassoButton.setAttribute("aria-pressed", "false");
+      onPick(points.map((point) => map.ids[point]));
+    },
   };
+  const titleAt = (point) => withEllipsis(map.titles[point], TITLE_CHARACTERS) || map.ids[point];
+  let snippetTimer;
   function moveTip() {
     if (painter.selected < 0) return;
     const { x, y } = projection.toScreen(painter.selected);
-    const width = Math.min(280, projection.width - 16);
+    const width = Math.min(320, projection.width - 16);
     tip.style.inlineSize = "max-content";
     tip.style.maxInlineSize = `${width}px`;
     const left = Math.max(8, Math.min(projection.width - tip.offsetWidth - 8, x - tip.offsetWidth / 2));
@@ -84,12 +111,17 @@ export function drawChart(stage, map) {
       },
       icon(iconName),
     );
+  const lassoButton = tool("Select an area: draw around it", "lasso", () =>
+    lassoButton.setAttribute("aria-pressed", String(!actions.isSelecting())),
+  );
+  lassoButton.setAttribute("aria-pressed", "false");
   const tools = el(
     "div",
     { class: "map-tools" },
     tool("Zoom in", "plus", () => projection.zoomAt(1.6)),
     tool("Zoom out", "minus", () => projection.zoomAt(1 / 1.6)),
     tool("Show all", "fit", () => projection.fit()),
+    lassoButton,
   );
   const shown =
     map.ids.length < map.documents
@@ -108,15 +140,29 @@ export function drawChart(stage, map) {
   return {
     legend: keyBox,
     points: map.ids.length,
-    /** Colour the points by the values of a field; null: by their labels. */
-    colourBy(values) {
-      ({ hues, named, isScale } = assignHues(values ?? map.labels));
+    /** Colour the points by the values of a field (null: by their labels), with more colours on demand. */
+    colourBy(values, hasMore) {
+      colouring = assignHues(values ?? map.labels, map.ids.length, hasMore ? MAX_HUES : FEW_HUES);
+      const { hues, isScale } = colouring;
       Object.assign(painter, { hues, isScale, onlyHue: null });
-      key = legend(named, hues, isScale);
+      key = legend(colouring);
       keyBox.replaceChildren(key.element);
       painter.requestDraw();
     },
     has: (id) => pointOf.has(id),
+    titleOf: (id) => titleAt(pointOf.get(id)),
+    clearPick: () => actions.pick([]),
+    /** Add documents as [id, title, [x, y]], in the colour of those without a value. */
+    place(added) {
+      for (const [id, title] of added) {
+        pointOf.set(id, map.ids.length);
+        map.ids.push(id);
+        map.titles.push(title);
+        map.labels.push(null);
+      }
+      projection.add(added.map(([, , [x]]) => x), added.map(([, , [, y]]) => y));
+      painter.hues = colouring.hues = Uint8Array.from([...colouring.hues, ...added.map(() => OTHER_HUE)]);
+    },
     select: (id) => actions.select(pointOf.get(id) ?? -1),
     highlight(ids) {
       hits = ids.map((id) => pointOf.get(id)).filter((point) => point !== undefined);
@@ -132,13 +178,14 @@ export function drawChart(stage, map) {
       actions.moved();
     },
     selectLabel(label) {
-      const row = named.find(({ name }) => name === label);
+      const row = colouring.named.find(({ name }) => name === label);
       painter.onlyHue = row ? row.hue : null;
       key.select(label);
       painter.requestDraw();
     },
     leave() {
       clearTimeout(viewTimer);
+      clearTimeout(snippetTimer);
       observer.disconnect();
       removeControls();
       window.removeEventListener("themechange", repaint);
@@ -157,7 +204,7 @@ function regionNames(regions) {
   const finest = Math.max(...regions.map(({ level }) => level));
   function place(projection) {
     const level = Math.min(finest, LEVEL_ZOOMS.findLastIndex((zoom) => projection.zoom >= zoom));
-    const taken = [{ left: projection.width - 64, right: projection.width, top: 0, bottom: 140 }]; // the buttons
+    const taken = [{ left: projection.width - 64, right: projection.width, top: 0, bottom: 185 }]; // the buttons
     for (const row of [...rows].sort((a, b) => b.region.documents - a.region.documents)) {
       const { x, y } = projection.screenOf(row.region.x, row.region.y);
       row.width ||= row.name.offsetWidth;
@@ -178,65 +225,69 @@ function regionNames(regions) {
   return { element, place };
 }
 
-/** Assign a hue to each of the most frequent values, or to ranges of numbers, and another one to all others. */
-function assignHues(values) {
+/**
+ * Assign a hue to each of the most frequent values, or to ranges of numbers or dates, and another one to all
+ * others; `points` may be more than the values.
+ */
+function assignHues(values, points, limit = FEW_HUES) {
   const known = values.filter((value) => value !== null);
   const counts = new Map();
   for (const value of known) counts.set(value, (counts.get(value) ?? 0) + 1);
-  if (counts.size > MAX_HUES && known.every((value) => typeof value === "number")) return assignSteps(values, known);
-  const frequent = [...counts].sort(([, a], [, b]) => b - a).slice(0, MAX_HUES);
-  const named = frequent.map(([name, documents], hue) => ({ name: String(name), documents, hue }));
+  const hues = new Uint8Array(points).fill(counts.size ? OTHER_HUE : 0);
+  if (counts.size > FEW_HUES) {
+    if (known.every((value) => typeof value === "number")) return assignSteps(values, hues, Number, String);
+    if (known.every((value) => DATE.test(value) && Date.parse(value)))
+      return assignSteps(values, hues, Date.parse, (time) => new Date(time).toISOString().slice(0, 10));
+  }
+  const frequent = [...counts].sort(([, a], [, b]) => b - a).slice(0, limit);
   const hueOf = new Map(frequent.map(([value], hue) => [value, hue]));
-  const other = named.length ? MAX_HUES : 0;
-  return { named, isScale: false, hues: Uint8Array.from(values, (value) => hueOf.get(value) ?? other) };
+  values.forEach((value, point) => hueOf.has(value) && (hues[point] = hueOf.get(value)));
+  const named = frequent.map(([name, documents], hue) => ({ name: String(name), documents, hue }));
+  const others = known.length - named.reduce((sum, { documents }) => sum + documents, 0);
+  return { hues, named, others, isScale: false, distinct: counts.size };
 }
 
-/** Divide numbers into ranges with about the same number of documents each. */
-function assignSteps(values, known) {
-  const sorted = Float64Array.from(known).sort();
-  const bounds = [...Array(MAX_HUES - 1).keys()].map(
-    (step) => sorted[Math.floor(((step + 1) * sorted.length) / MAX_HUES)],
+/** Divide numbers, or what `parse` makes of the values, into ranges with about the same number of documents. */
+function assignSteps(values, hues, parse, format) {
+  const numbers = values.map((value) => (value === null ? NaN : parse(value)));
+  const sorted = Float64Array.from(numbers.filter((number) => !Number.isNaN(number))).sort();
+  const bounds = [...Array(FEW_HUES - 1).keys()].map(
+    (step) => sorted[Math.floor(((step + 1) * sorted.length) / FEW_HUES)],
   );
-  const stepOf = (value) => bounds.filter((bound) => value >= bound).length;
-  const hues = Uint8Array.from(values, (value) => (value === null ? MAX_HUES : stepOf(value)));
-  const named = [...Array(MAX_HUES).keys()].map((hue) => {
-    const inside = sorted.filter((value) => stepOf(value) === hue);
-    const [first, last] = [inside[0], inside.at(-1)];
-    return { name: first === last ? `${first}` : `${first} – ${last}`, documents: inside.length, hue };
+  const stepOf = (number) => bounds.filter((bound) => number >= bound).length;
+  numbers.forEach((number, point) => Number.isNaN(number) || (hues[point] = stepOf(number)));
+  const named = [...Array(FEW_HUES).keys()].flatMap((hue) => {
+    const inside = sorted.filter((number) => stepOf(number) === hue);
+    const ends = [...new Set([inside[0], inside.at(-1)])].map(format);
+    return inside.length ? [{ name: ends.join(" – "), documents: inside.length, hue }] : [];
   });
-  return { named: named.filter(({ documents }) => documents), isScale: true, hues };
+  return { hues, named, others: 0, isScale: true, distinct: 0 };
 }
 
 /** The legend; selecting a label fades the others. */
-function legend(named, hues, isScale) {
-  const hint = el("p", { class: "faint" }, "Search to highlight the hits.");
+function legend({ named, others, isScale, distinct }) {
+  const hint = el("p", { class: "faint" }, "Search to highlight the hits, or drag with Shift to select an area.");
   if (!named.length) return { element: hint, select: () => {} };
+  const parts = (name, documents, hue) => {
+    const swatch = el("span", { class: "swatch", aria: { hidden: "true" } });
+    swatch.style.background = `var(${colourName(hue, isScale)})`;
+    return [swatch, el("span", {}, name), el("small", {}, count(documents))];
+  };
   const buttons = named.map(({ name, documents, hue }) => {
     const choose = () =>
       router.go(router.changed({ label: router.read().params.get("label") === name ? null : name }), {
         replace: true,
       });
-    const parts = [
-      el("span", { class: "swatch", aria: { hidden: "true" } }),
-      el("span", {}, name),
-      el("small", {}, count(documents)),
-    ];
+    const data = { name, ...(isScale && { scale: "" }) };
     return el(
       "button",
-      { type: "button", class: "legend-row", data: { [isScale ? "scale" : "hue"]: String(hue + 1), name }, on: { click: choose } },
-      parts,
+      { type: "button", class: "legend-row", data, on: { click: choose } },
+      parts(name, documents, hue),
     );
   });
-  const others = hues.reduce((sum, hue) => sum + (hue === MAX_HUES ? 1 : 0), 0);
-  const rest =
-    others > 0 &&
-    el(
-      "li",
-      { class: "legend-row rest" },
-      el("span", { class: "swatch", aria: { hidden: "true" } }),
-      el("span", {}, "all others"),
-      el("small", {}, count(others)),
-    );
+  const hasMore = Boolean(router.read().params.get("colours"));
+  const more = () => router.go(router.changed({ colours: hasMore ? null : "more" }), { replace: true });
+  const canChange = !isScale && distinct > FEW_HUES;
   return {
     element: el(
       "div",
@@ -245,8 +296,10 @@ function legend(named, hues, isScale) {
         "ul",
         { class: "legend" },
         buttons.map((button) => el("li", {}, button)),
-        rest,
+        others > 0 && el("li", { class: "legend-row rest" }, parts("all others", others, OTHER_HUE)),
       ),
+      canChange &&
+        el("button", { type: "button", class: "link", on: { click: more } }, hasMore ? "Fewer colours" : "More colours"),
       hint,
     ),
     select: (label) =>

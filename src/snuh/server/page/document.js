@@ -43,7 +43,7 @@ export async function showDocument(collection, { params }) {
         tabindex: "0",
       }).forEach(([name, value]) => body.setAttribute(name, value));
     if (showsExplanation(params)) body.append(await renderExplanation(collection, params, doc, signal));
-    else body.append(...documentContent(doc));
+    else body.append(...documentContent(doc, await queryWords(collection, params, doc, signal)));
     (tabs?.querySelector("[aria-selected=true]") ?? dialog.querySelector("#drawer-title")).focus();
   } catch (error) {
     if (signal.aborted) return;
@@ -114,22 +114,44 @@ function tabsFor(params) {
   );
 }
 
+/** A pattern of the words of the query that a document has, in the forms in which it has them. */
+async function queryWords(collection, params, doc, signal) {
+  const text = params.get("q")?.trim();
+  if (!text) return null;
+  const words = text.match(/[\p{L}\p{N}]{4,}/gu) ?? []; // also those that the model does not know
+  const explanation = await api.explain(collection.name, { text, id: doc.id }, signal).catch(() => null);
+  if (explanation) {
+    const known = new Set(explanation.query_words.map(({ word }) => word));
+    const characters = [...doc.text]; // code points, as the spans count
+    for (const { word, spans } of explanation.hit_words)
+      if (known.has(word)) words.push(...spans.map(([from, to]) => characters.slice(from, to).join("")));
+  }
+  const patterns = [...new Set(words.map((word) => word.toLowerCase()))].map((word) =>
+    word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"),
+  );
+  return patterns.length ? new RegExp(`(?<![\\p{L}\\p{N}])(${patterns.join("|")})(?![\\p{L}\\p{N}])`, "giu") : null;
+}
+
+/** Text with its words that match a pattern marked. */
+const withMarks = (text, pattern) =>
+  pattern ? text.split(pattern).map((piece, index) => (index % 2 ? el("mark", { class: "matched" }, piece) : piece)) : text;
+
 /** Text whose web addresses are links; other schemes, such as javascript, stay text. */
-function withLinks(text) {
+function withLinks(text, pattern = null) {
   const pieces = text.split(/(\bhttps?:\/\/[^\s<>"']*[^\s<>"'.,;:!?)\]}])/i);
   return pieces.map((piece, index) =>
-    index % 2 ? el("a", { href: piece, target: "_blank", rel: "noopener noreferrer" }, piece) : piece,
+    index % 2 ? el("a", { href: piece, target: "_blank", rel: "noopener noreferrer" }, piece) : withMarks(piece, pattern),
   );
 }
 
-function documentContent(doc) {
+function documentContent(doc, pattern) {
   const heading = headingOf(doc);
   const isFirstLine = heading && doc.text.trimStart().startsWith(heading);
   const text = isFirstLine ? doc.text.trimStart().slice(heading.length).trimStart() : doc.text;
   const pairs = [["id", doc.id], ...metadataPairs(doc)];
   return [
     tagList({ labels: doc.labels }),
-    el("p", { class: "whole-text" }, withLinks(text)),
+    el("p", { class: "whole-text" }, withLinks(text, pattern)),
     el(
       "dl",
       { class: "pairs" },

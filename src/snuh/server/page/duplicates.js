@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import * as router from "./router.js";
+import { diff } from "./diff.js";
 import { announce, bar, count, el, percent, plural } from "./dom.js";
 import { errorNotice, jobNotice, notice } from "./notices.js";
 import { withEllipsis } from "./titles.js";
@@ -48,7 +49,7 @@ export function mount(root, collection) {
         onWait: wait.wait,
         query: `?threshold=${encodeURIComponent(threshold)}`,
       });
-      content.replaceChildren(...report(duplicates));
+      content.replaceChildren(...report(collection.name, duplicates));
       announce(`${plural(duplicates.clusters, "group")} of duplicates`);
     } catch (error) {
       if (!signal.aborted) content.replaceChildren(errorNotice(error, () => load(threshold)));
@@ -73,7 +74,7 @@ export function mount(root, collection) {
   return { update, leave: () => controller.abort() };
 }
 
-function report(duplicates) {
+function report(name, duplicates) {
   if (!duplicates.clusters) {
     return [
       notice(
@@ -102,12 +103,12 @@ function report(duplicates) {
       numbers.map(([value, name]) => el("div", {}, el("dd", {}, count(value)), el("dt", {}, name))),
     ),
     isCut && el("p", { class: "faint" }, `The ${count(duplicates.largest.length)} largest groups:`),
-    el("ol", { class: "clusters" }, duplicates.largest.map(cluster)),
+    el("ol", { class: "clusters" }, duplicates.largest.map((documents, index) => cluster(name, documents, index))),
   ].filter(Boolean);
 }
 
-function cluster(documents, index) {
-  const rows = documents.map(row);
+function cluster(name, documents, index) {
+  const rows = documents.map((doc) => row(name, doc));
   const rest = rows.slice(COLLAPSED_ROWS);
   for (const hidden of rest) hidden.hidden = true;
   const expand = (event) => {
@@ -130,8 +131,30 @@ function cluster(documents, index) {
   );
 }
 
-function row(doc) {
+function row(name, doc) {
   const isKept = doc.action === "keep";
+  const comparison = el("div", { class: "comparison", hidden: true });
+  const compare = async () => {
+    const isOpen = comparison.hidden;
+    comparison.hidden = !isOpen;
+    toggle.setAttribute("aria-expanded", String(isOpen));
+    if (!isOpen || comparison.hasChildNodes()) return;
+    try {
+      comparison.replaceChildren(...(await sideBySide(name, doc)));
+    } catch (error) {
+      comparison.replaceChildren(el("p", {}, error.message));
+    }
+  };
+  const toggle = el(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      aria: { expanded: "false", label: `Compare ${doc.id} with ${doc.representative}` },
+      on: { click: compare },
+    },
+    "Compare",
+  );
   return el(
     "li",
     { class: `duplicate ${isKept ? "kept" : ""}` },
@@ -143,5 +166,21 @@ function row(doc) {
       withEllipsis(doc.title) || doc.id,
     ),
     el("small", {}, doc.id),
+    !isKept && [toggle, comparison],
+  );
+}
+
+/** The texts of the document to keep and of a duplicate; the words that differ are marked. */
+async function sideBySide(name, doc) {
+  const [kept, other] = await Promise.all([doc.representative, doc.id].map((id) => api.getDocument(name, id)));
+  const sides = diff(kept.text, other.text);
+  if (kept.text === other.text) return [el("p", { class: "faint" }, "The texts are identical.")];
+  return [kept, other].map(({ id }, side) =>
+    el(
+      "section",
+      {},
+      el("h3", {}, id),
+      el("p", {}, sides[side].map(([text, isCommon]) => (isCommon ? text : el(side ? "ins" : "del", {}, text)))),
+    ),
   );
 }

@@ -9,6 +9,7 @@ export function addMapControls(canvas, projection, actions) {
   const pointers = new Map();
   let dragged = 0; // pixels
   let pinch = 0; // pixels between two fingers
+  let lasso = null; // the positions of the pointer while a selection is drawn
 
   const position = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -25,6 +26,9 @@ export function addMapControls(canvas, projection, actions) {
       pointers.set(event.pointerId, position(event));
       dragged = 0;
       if (pointers.size === 2) pinch = fingers().distance;
+      const isSelecting = pointers.size === 1 && (event.shiftKey || actions.isSelecting());
+      lasso = isSelecting ? [position(event)] : null;
+      actions.drawLasso(lasso ?? []);
     },
     pointermove(event) {
       const now = position(event);
@@ -35,6 +39,11 @@ export function addMapControls(canvas, projection, actions) {
       }
       pointers.set(event.pointerId, now);
       dragged += Math.hypot(now.x - before.x, now.y - before.y);
+      if (lasso) {
+        lasso.push(now);
+        actions.drawLasso(lasso);
+        return;
+      }
       projection.pan((before.x - now.x) / pointers.size, (before.y - now.y) / pointers.size);
       if (pointers.size === 2) {
         const middle = fingers();
@@ -46,12 +55,22 @@ export function addMapControls(canvas, projection, actions) {
     pointerup(event) {
       const now = position(event);
       pointers.delete(event.pointerId);
-      if (dragged > 5) return;
+      const polygon = lasso;
+      lasso = null;
+      actions.drawLasso([]);
+      if (dragged > 5) {
+        if (polygon) actions.pick(projection.inside(polygon));
+        return;
+      }
       const point = projection.nearest(now.x, now.y, HIT_RADIUS);
       actions.select(point);
       if (point >= 0) actions.open(point);
     },
-    pointercancel: (event) => pointers.delete(event.pointerId),
+    pointercancel(event) {
+      pointers.delete(event.pointerId);
+      lasso = null;
+      actions.drawLasso([]);
+    },
     pointerleave: () => pointers.size || actions.select(-1),
     wheel(event) {
       event.preventDefault();
@@ -96,7 +115,7 @@ export function addMapControls(canvas, projection, actions) {
     n: () => toHit(1),
     p: () => toHit(-1),
     Enter: () => actions.selected() >= 0 && actions.open(actions.selected()),
-    Escape: () => actions.select(-1),
+    Escape: () => (actions.select(-1), actions.pick([])),
   };
   for (const [name, listener] of Object.entries(listeners))
     canvas.addEventListener(name, listener, { passive: false });

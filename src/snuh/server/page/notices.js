@@ -16,6 +16,7 @@ const TITLES = {
   internal: "This is a bug in snuh",
 };
 const RETRY_SECONDS = 3;
+const MIN_ESTIMATED = 0.05; // the fraction of a job that must be done to estimate the rest
 
 /** A box with a title, sentences and optional buttons. */
 export function notice(title, sentences, { actions = [], kind = "" } = {}) {
@@ -46,13 +47,17 @@ export function errorNotice(error, retry) {
   return box;
 }
 
-/** The notice for a running job, with the seconds so far. */
+/** The notice for a running job, with the fraction done, the seconds so far and an estimate of the rest. */
 export function jobNotice(title, reason) {
-  const seconds = el("span", {}, "");
-  const box = notice(title, [el("p", {}, reason, " ", seconds)], { kind: "running" });
-  box.prepend(el("div", { class: "pulse", aria: { hidden: "true" } }));
+  const seconds = el("p", { class: "faint" });
+  const progress = el("progress", { aria: { label: title } }); // indeterminate until the fraction is known
+  const box = notice(title, [reason, progress, seconds], { kind: "running" });
   announce(`${title}. ${reason}`);
-  const wait = (elapsed) => (seconds.textContent = elapsed >= 1 ? `${Math.round(elapsed)} s so far.` : "");
+  const wait = (elapsed, done = 0) => {
+    if (done > 0) progress.value = done;
+    const rest = done >= MIN_ESTIMATED && elapsed >= 1 ? `, about ${Math.ceil((elapsed * (1 - done)) / done)} s left` : "";
+    seconds.textContent = elapsed >= 1 ? `${Math.round(elapsed)} s so far${rest}` : "";
+  };
   return { box, wait };
 }
 

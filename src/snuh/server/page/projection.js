@@ -78,6 +78,27 @@ export class Projection {
     this.zoom = Math.max(this.zoom, zoom);
   }
 
+  /** Add points; the bounds stay. */
+  add(x, y) {
+    const append = (values, more) => Float32Array.from([...values, ...more]);
+    [this.x, this.y] = [append(this.x, x), append(this.y, y)];
+  }
+
+  /** The points inside a polygon on the screen. */
+  inside(polygon) {
+    const xs = polygon.map(({ x }) => (x - this.width / 2) / this.scale + this.centre.x);
+    const ys = polygon.map(({ y }) => this.centre.y - (y - this.height / 2) / this.scale);
+    const isInside = (x, y) => {
+      let crossings = 0; // of the edges, by a ray to the right
+      for (let from = xs.length - 1, to = 0; to < xs.length; from = to, to += 1) {
+        if (ys[from] > y === ys[to] > y) continue;
+        if (x < xs[from] + ((y - ys[from]) / (ys[to] - ys[from])) * (xs[to] - xs[from])) crossings += 1;
+      }
+      return crossings % 2 === 1;
+    };
+    return [...this.x.keys()].filter((point) => isInside(this.x[point], this.y[point]));
+  }
+
   /** The point nearest to a position on the screen, or -1 if none is within `radius` pixels. */
   nearest(x, y, radius = Infinity) {
     const scale = this.scale;

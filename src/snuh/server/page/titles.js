@@ -14,7 +14,16 @@ export function titleOf(doc) {
 }
 
 /** A title from the server, which truncates it without an ellipsis. */
-export const withEllipsis = (title) => (title.length >= MAX_TITLE ? `${title.trimEnd()}…` : title);
+export const withEllipsis = (title, length = MAX_TITLE) =>
+  title.length >= length ? `${title.trimEnd()}…` : title;
+
+/** The beginning of a text, without its title and lines such as "From: ..." before it. */
+export function snippetOf(doc, length = 180) {
+  const title = titleOf(doc).replace(/…$/, "");
+  const text = doc.text.slice(0, 5000).replace(/^(?:[A-Z][\w-]*: .*\n)+/, "").replace(/\s+/g, " ").trim();
+  const rest = text.startsWith(title) && text.length > title.length ? text.slice(title.length).replace(/^[\s.:]+/, "") : text;
+  return rest.length > length ? `${rest.slice(0, length).trimEnd()}…` : rest;
+}
 
 /** A heading that is not the whole text; null if the document is one paragraph. */
 export function headingOf(doc) {

@@ -56,7 +56,8 @@ FieldPath: TypeAlias = tuple[str, ...]  # keys of nested objects
 
 INFO_MAX_AGE = 1.0  # seconds: describing the codes of a sample is slow
 MAX_FACET_DOCUMENTS = 30_000  # of larger collections, a sample of this size is counted
-EXAMPLE_SAMPLE, MAX_EXAMPLES, MAX_EXAMPLE_WORDS = 300, 6, 7
+EXAMPLE_SAMPLE, MAX_EXAMPLES, MAX_EXAMPLE_WORDS, MAX_EXAMPLE_CHARACTERS = 300, 6, 8, 60
+SENTENCE_END = re.compile(r"(?<=\w\w)[.!?]\s|[。！？]")
 REPLY = re.compile(r"^((re|fwd?|aw)\s*:\s*)+", re.IGNORECASE)
 MAX_FACETS, MAX_FACET_VALUES, MAX_COUNTED_VALUES = 200, 30, 2_000
 MAX_NESTING = 3  # of objects
@@ -219,11 +220,15 @@ def zip_model(model: Model) -> BytesIO:
 
 
 def example_queries(collection: Collection) -> Json:
-    """Choose titles of a few words whose codes are far from each other."""
+    """Choose titles, or first sentences, of a few words whose codes are far from each other."""
     model = collection.model
     documents = collection.sample(EXAMPLE_SAMPLE, characters=TITLE_SOURCE_CHARACTERS).documents
-    titles = dict.fromkeys(REPLY.sub("", title_of(document)).strip(" .:-") for document in documents)
-    phrases = [title for title in titles if 2 <= len(title.split()) <= MAX_EXAMPLE_WORDS]
+    titles = [SENTENCE_END.split(REPLY.sub("", title_of(document)), maxsplit=1)[0] for document in documents]
+    phrases = [
+        title
+        for title in dict.fromkeys(title.strip(" .:-") for title in titles)
+        if len(title.split()) <= MAX_EXAMPLE_WORDS and len(title) <= MAX_EXAMPLE_CHARACTERS
+    ]
     if model.features is None or not phrases:
         return {"queries": []}
     rows = model.features.transform(phrases)

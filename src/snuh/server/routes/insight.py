@@ -13,8 +13,10 @@ from snuh.corpus import Document
 from snuh.dedup import DEFAULT_THRESHOLD
 from snuh.explain import bit_meanings
 from snuh.filters import parse
+from snuh.server.job_runner import place_documents
 from snuh.server.jobs import JobKind, Jobs
-from snuh.server.requests import LimitedRoute, json_response, raw_json_response, unavailable
+from snuh.server.requests import LimitedRoute, json_response, raw_json_response
+from snuh.server.routes.documents import Ids
 from snuh.server.schemas import (
     WITH_BODY,
     BitsResponse,
@@ -23,6 +25,7 @@ from snuh.server.schemas import (
     IndexRequest,
     IndexResponse,
     JobResponse,
+    MapPositionsResponse,
     MapResponse,
     MapValuesResponse,
     Responses,
@@ -101,13 +104,23 @@ async def get_map_values(
     (known,) = parse(f"{field} is null").walk()  # a FilterError is reported
 
     def task(collection: Collection) -> list[FieldValue]:
-        ids = jobs.map_ids(collection)
-        if ids is None:
-            raise unavailable("there is no map yet: request it first")
+        ids = jobs.stored_map(collection)["ids"]
         documents = collection.get_many(ids, characters=0)
         return [_value_of(documents[doc_id], known.keys) for doc_id in ids if doc_id in documents]
 
     return MapValuesResponse(values=await service.reader.run(task))
+
+
+@router.get("/map/positions", summary="Get the positions of documents on the map")
+async def get_map_positions(request: Request, service: Service, id: Ids) -> MapPositionsResponse:
+    """Of documents that are not among those of the map, too: next to those with the nearest codes."""
+    jobs: Jobs = request.app.state.jobs
+
+    def task(collection: Collection) -> list[tuple[float, float] | None]:
+        documents = map(collection.get, id or ())
+        return place_documents(collection.model, documents, jobs.stored_map(collection))
+
+    return MapPositionsResponse(positions=await service.reader.run(task))
 
 
 def _value_of(document: Document, keys: Sequence[str]) -> FieldValue:
