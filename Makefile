@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-RUNTIME := train,experiments,tune,serve,client,spark,postgres,milvus
+RUNTIME := train,experiments,tune,serve,client,hub,spark,postgres,milvus
 NEED_MORE_TOOLS := tests/browser tests/server/test_openapi.py  # they are slow tests anyway
 TEST_TOOLS := hypothesis polars psutil pytest pytest-xdist pytrec-eval-terrier
 

@@ -20,7 +20,13 @@ ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.m
 
 # The public API, by the module that defines it.
 API = {
-    "Train and encode": ("snuh.hasher.TextHasher", "snuh.model.Model", "snuh.model.load"),
+    "Train and encode": (
+        "snuh.hasher.TextHasher",
+        "snuh.model.Model",
+        "snuh.model.load",
+        "snuh.hub.push",
+        "snuh.hub.pull",
+    ),
     "Search": (
         "snuh.collection.Collection",
         "snuh.collection.query.SearchOptions",

@@ -92,6 +92,15 @@ def test_bad_settings_are_refused_before_any_text_is_read(changes: dict[str, obj
         TextHasher(**{"bits": 16, **changes}).fit(Unreadable())
 
 
+def test_a_wrong_field_is_reported_before_words_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "news.csv").write_text("number;headline\n1;rain\n", encoding="utf-8")
+    monkeypatch.setattr("snuh.hasher.TfidfFeatures", lambda: None)  # whose kernels take long to compile
+    with pytest.raises(InputError, match='there is no field "text"'):
+        TextHasher().fit(open_source(tmp_path / "news.csv"))
+
+
 def test_documents_of_any_kind_give_the_same_codes() -> None:
     texts, _ = texts_and_labels()
     frame = pd.DataFrame({"id": range(len(texts)), "text": texts})

@@ -54,6 +54,15 @@ def test_the_changelog_has_the_version_or_changes_to_come() -> None:
     assert all(date for version, date in headings if version != "Unreleased")
 
 
+def test_the_source_distribution_has_all_folders_of_the_repository() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs the repository")
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    folders = {line.split("/")[0] for line in files.splitlines() if "/" in line and not line.startswith(".")}
+    manifest = (ROOT / "MANIFEST.in").read_text(encoding="utf-8")
+    assert folders - {"src"} == set(re.findall(r"^graft (\w+)$", manifest, re.MULTILINE))
+
+
 HINT = re.compile(r"\b(snuh\w*)\[([a-z]+(?:,[a-z]+)*)\]")  # snuhash[train]
 INSTALL = re.compile(r"pip install \\?\"?(snuh\w*)")
 NEEDS = re.compile(r"(?:needs|come with) ([\w-]+): pip install \"snuhash\[(\w+)\]\"")

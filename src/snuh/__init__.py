@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from snuh.corpus import Document as Document
     from snuh.corpus import open_source as open_source
     from snuh.hasher import TextHasher as TextHasher
+    from snuh.hub import pull as pull
+    from snuh.hub import push as push
     from snuh.methods.snuh import SNUH as SNUH
     from snuh.methods.snuh_plus import SNUHPlus as SNUHPlus
     from snuh.model import Model as Model
@@ -31,6 +33,8 @@ _MODULES = {
     "TextHasher": "snuh.hasher",
     "load": "snuh.model",
     "open_source": "snuh.corpus",
+    "pull": "snuh.hub",
+    "push": "snuh.hub",
 }
 __all__ = [
     "SNUH",
@@ -44,6 +48,8 @@ __all__ = [
     "__version__",
     "load",
     "open_source",
+    "pull",
+    "push",
 ]
 
 

@@ -67,6 +67,8 @@ def missing_extra(error: ModuleNotFoundError) -> ImportError:
     """Return the error to raise for a missing module: it names the extra to install, if there is one."""
     if error.name == "httpx":
         return MissingExtraError('the client needs httpx: pip install "snuhash[client]"')
+    if error.name == "huggingface_hub":
+        return MissingExtraError('the hub needs huggingface-hub: pip install "snuhash[hub]"')
     if error.name == "numba":
         return MissingExtraError('this needs numba: pip install "snuhash[fast]"')
     if error.name == "pyarrow":

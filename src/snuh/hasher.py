@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -125,7 +126,9 @@ def text_rows(
                 f"{source.name} has no training documents: expected the split train, got {splits}"
             )
 
-    features.fit(training_texts())
+    training = training_texts()
+    first = list(islice(training, 1))  # a wrong field is reported before kernels are compiled
+    features.fit(chain(first, training))
     val_flags: list[bool] = []
 
     def texts() -> Iterator[str]:
