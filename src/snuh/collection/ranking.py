@@ -26,6 +26,7 @@ from snuh.index.bm25 import (
     build_postings,
     code_scores,
     key_of,
+    merge_postings,
     standardize,
     top_rows,
 )
@@ -40,6 +41,38 @@ class PostingRows:
 
     seqs: NDArray[np.int64]
     postings: Postings
+
+    def equals(self, other: PostingRows) -> bool:
+        """Tell whether both have the same documents and words."""
+        pairs = [(self.seqs, other.seqs)]
+        pairs += [
+            (getattr(self.postings, name), getattr(other.postings, name)) for name in Postings.__slots__
+        ]
+        return all(np.array_equal(left, right) for left, right in pairs)
+
+
+def empty_rows() -> PostingRows:
+    """Return no rows."""
+    integers = np.zeros(0, dtype=np.int32)
+    postings = Postings(
+        np.zeros(0, np.uint64), np.zeros(1, np.int64), integers, np.zeros(0, np.uint8), integers
+    )
+    return PostingRows(np.zeros(0, dtype=np.int64), postings)
+
+
+def merge_rows(
+    parts: Sequence[PostingRows], *, keep: Sequence[NDArray[np.bool_]] | None = None
+) -> PostingRows:
+    """Merge rows, ordered by seq; `keep` tells which rows of each part stay."""
+    masks = keep or [np.ones(len(part.seqs), dtype=bool) for part in parts]
+    kept = [part.seqs[mask] for part, mask in zip(parts, masks, strict=True)]
+    seqs = np.sort(np.concatenate(kept))
+    numbered = []
+    for part, mask in zip(parts, masks, strict=True):
+        numbers = np.full(len(part.seqs), -1, dtype=np.int32)
+        numbers[mask] = np.searchsorted(seqs, part.seqs[mask])
+        numbered.append((part.postings, numbers))
+    return PostingRows(seqs, merge_postings(numbered, len(seqs)))
 
 
 class AlignedCodes(NamedTuple):

@@ -31,14 +31,16 @@ from snuh.collection.ranking import (
     PostingRows,
     TermReader,
     WordPart,
+    empty_rows,
     mask_of,
+    merge_rows,
     rank,
     rows_of,
     word_scores,
 )
 from snuh.errors import InputError
 from snuh.features.analyzer import Analyzer
-from snuh.index.bm25 import Part, Postings, merge_postings, telling_terms
+from snuh.index.bm25 import Part, Postings, telling_terms
 from snuh.io import atomic_write
 
 WORDS_FILE = "words.bin"
@@ -48,15 +50,6 @@ BATCH_DOCUMENTS = 5_000
 # The file is rewritten after this many changes, or this fraction of its rows, whichever is more.
 MIN_CHANGES, CHANGED_FRACTION = 5_000, 0.05
 MAX_WRITES_BEHIND = 50_000
-
-
-def empty_rows() -> PostingRows:
-    """Return no rows."""
-    integers = np.zeros(0, dtype=np.int32)
-    postings = Postings(
-        np.zeros(0, np.uint64), np.zeros(1, np.int64), integers, np.zeros(0, np.uint8), integers
-    )
-    return PostingRows(np.zeros(0, dtype=np.int64), postings)
 
 
 class WordTable:
@@ -115,17 +108,12 @@ class WordTable:
 
     def is_correct(self, store: Store) -> bool:
         """Read all documents again, and tell whether their words are those of the table."""
-        fresh = _merge([empty_rows(), *self._read_after(store, 0)])
-        rows = self._all_rows()
-        pairs = [(rows.seqs, fresh.seqs)]
-        pairs += [
-            (getattr(rows.postings, name), getattr(fresh.postings, name)) for name in Postings.__slots__
-        ]
-        return all(np.array_equal(one, other) for one, other in pairs)
+        fresh = merge_rows([empty_rows(), *self._read_after(store, 0)])
+        return self._all_rows().equals(fresh)
 
     def _all_rows(self) -> PostingRows:
         live = np.ones(len(self.base.seqs), dtype=bool) if self.live is None else self.live
-        return _merge([self.base, self.tail], keep=[live, np.ones(len(self.tail.seqs), dtype=bool)])
+        return merge_rows([self.base, self.tail], keep=[live, np.ones(len(self.tail.seqs), dtype=bool)])
 
     def _read_after(self, store: Store, last: int) -> Iterator[PostingRows]:
         while batch := store.documents(after=last, limit=BATCH_DOCUMENTS):
@@ -144,11 +132,11 @@ class WordTable:
         in_base = mask_of(self.base.seqs, seqs)
         if in_base.any():
             self.live = ~in_base if self.live is None else self.live & ~in_base
-        self.tail = _merge([self.tail], keep=[~mask_of(self.tail.seqs, seqs)])
+        self.tail = merge_rows([self.tail], keep=[~mask_of(self.tail.seqs, seqs)])
 
     def _insert(self, parts: list[PostingRows]) -> None:
         if parts:
-            self.tail = _merge([self.tail, *parts])
+            self.tail = merge_rows([self.tail, *parts])
 
     def rank(
         self, query: WordQuery, codes: CodeTable, *, k: int, among: NDArray[np.int64] | None, bits: int
@@ -219,19 +207,6 @@ class WordTable:
         file = read_word_file(self.path, self.fingerprint)
         # Another process may have replaced the file by a newer one; then the rows in memory are the base.
         self._set_base(file[1] if file is not None and file[0] == self.stamp else rows)
-
-
-def _merge(parts: Sequence[PostingRows], *, keep: Sequence[NDArray[np.bool_]] | None = None) -> PostingRows:
-    """Merge rows, ordered by seq; `keep` tells which rows of each part stay."""
-    masks = keep or [np.ones(len(part.seqs), dtype=bool) for part in parts]
-    kept = [part.seqs[mask] for part, mask in zip(parts, masks, strict=True)]
-    seqs = np.sort(np.concatenate(kept))
-    numbered = []
-    for part, mask in zip(parts, masks, strict=True):
-        numbers = np.full(len(part.seqs), -1, dtype=np.int32)
-        numbers[mask] = np.searchsorted(seqs, part.seqs[mask])
-        numbered.append((part.postings, numbers))
-    return PostingRows(seqs, merge_postings(numbered, len(seqs)))
 
 
 def write_word_file(path: Path, stamp: Stamp, fingerprint: str, rows: PostingRows) -> None:
