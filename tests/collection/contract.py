@@ -75,7 +75,7 @@ def test_it_answers_like_a_dictionary(engine: Engine) -> None:
     run_state_machine_as_test(Here, settings=few)  # type: ignore[no-untyped-call]
 
 
-@needs(Promise.EXACT_SEARCH)
+@needs(Promise.STABLE_TIES)
 def test_a_search_equals_brute_force_with_ties_ordered_by_words(engine: Engine) -> None:
     rng = random.Random(0)
     mirror = Mirror(toy_model())

@@ -129,7 +129,7 @@ def test_a_filter_means_the_same_everywhere(engine: Milvus) -> None:
 # What Milvus limits
 
 
-def test_ties_are_in_order_beyond_what_one_search_of_milvus_gives(engine: Milvus) -> None:
+def test_a_search_is_exact_beyond_what_one_search_of_milvus_gives(engine: Milvus) -> None:
     rng = random.Random(1)
     some = [document(number, rng.choice(WORDS[:2]), odd=number % 2 == 1) for number in range(60)]
     mirror = Mirror(toy_model(), has_words=False)
@@ -145,6 +145,9 @@ def test_ties_are_in_order_beyond_what_one_search_of_milvus_gives(engine: Milvus
             for options in ({"k": 20}, {"k": 15, "where": "not odd = true"}, {"k": 50, "radius": 3}):
                 for text in WORDS[:3]:
                     assert collection.search(text, mode="codes", **options) == mirror.search(text, **options)  # type: ignore[arg-type]
+        hits = collection.search(WORDS[0], mode="codes", k=3)
+        assert [hit.distance for hit in hits] == [0, 0, 0]  # any of those
+        assert "the 200 nearest by codes" in str(collection.search(WORDS[0]).note)
 
 
 def test_a_large_document_leaves_no_pieces_when_it_is_replaced_or_deleted(collection: Collection) -> None:
