@@ -72,7 +72,7 @@ def build_postings(
     columns = np.empty(len(keys), dtype=np.int32)
     columns[order] = np.arange(len(keys), dtype=np.int32)
     rows = np.repeat(np.arange(len(lengths), dtype=np.int32), np.diff(indptr))
-    return collect_postings(keys[order], columns[terms], rows, np.minimum(counts, MAX_COUNT), lengths)
+    return _transpose(keys[order], columns[terms], rows, np.minimum(counts, MAX_COUNT), lengths)
 
 
 def merge_postings(parts: Iterable[tuple[Postings, NDArray[np.int32]]], rows: int) -> Postings:
@@ -91,7 +91,7 @@ def merge_postings(parts: Iterable[tuple[Postings, NDArray[np.int32]]], rows: in
         all_rows.append(new_rows[live])
         all_counts.append(part.counts[live])
     empty = np.zeros(0, dtype=np.int32)
-    return collect_postings(
+    return _transpose(
         keys,
         np.concatenate([empty, *all_terms]),
         np.concatenate([empty, *all_rows]),
@@ -100,14 +100,13 @@ def merge_postings(parts: Iterable[tuple[Postings, NDArray[np.int32]]], rows: in
     )
 
 
-def collect_postings(
+def _transpose(
     keys: NDArray[np.uint64],
-    terms: NDArray[np.integer],
-    rows: NDArray[np.integer],
+    terms: NDArray[np.int32],
+    rows: NDArray[np.int32],
     counts: NDArray[np.integer],
     lengths: NDArray[np.int32],
 ) -> Postings:
-    """Return the postings of (term, row, count) triples; a term is given as an index into ascending keys."""
     from scipy import sparse
 
     matrix = sparse.coo_matrix(

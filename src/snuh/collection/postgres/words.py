@@ -29,10 +29,11 @@ from snuh.collection.ranking import (
     PostingRows,
     TermReader,
     WordPart,
+    merge_rows,
 )
 from snuh.collection.results import CodeRows
 from snuh.errors import CollectionError
-from snuh.index.bm25 import Part, Postings, collect_postings, inverse_frequencies, most_telling
+from snuh.index.bm25 import Part, Postings, inverse_frequencies, most_telling
 
 BLOCK_BITS = 12
 OFFSETS = (1 << BLOCK_BITS) - 1  # mask of a seq's position in its block
@@ -192,6 +193,7 @@ class IndexedDocuments:
     seqs: NDArray[np.int64] = field(init=False)  # ascending
     lengths: NDArray[np.int32] = field(init=False)
     codes: AlignedCodes = field(init=False)
+    numbers: NDArray[np.int32] = field(init=False)  # the row of each seq, -1 if there is none
 
     def __post_init__(self) -> None:
         empty = np.zeros(0, dtype=row_type(8))
@@ -207,6 +209,9 @@ class IndexedDocuments:
         lengths = np.concatenate([empty["length"], *(part["length"] for part in rows)])[order]
         object.__setattr__(self, "seqs", seqs[order])
         object.__setattr__(self, "lengths", lengths)
+        numbers = np.full(int(seqs.max(initial=0)) + 1, -1, dtype=np.int32)
+        numbers[seqs[order]] = np.arange(len(seqs), dtype=np.int32)
+        object.__setattr__(self, "numbers", numbers)
         object.__setattr__(self, "codes", AlignedCodes(packed, None if has_code.all() else has_code))
 
 
@@ -270,21 +275,35 @@ class WordReader:
         own = packed if has_code is None else packed[has_code]
         if not np.array_equal(seqs, codes.seqs) or not np.array_equal(own, codes.codes):
             return False
-        return PostingRows(self.documents.seqs, self._postings("", ())).equals(expected)
+        try:
+            stored = self._postings("", ())
+        except CollectionError:
+            return False
+        rows = PostingRows(self.documents.seqs, stored)
+        return merge_rows([rows]).equals(expected)  # which orders the rows of each term
 
     def _postings(self, condition: str, values: Sequence[Any]) -> Postings:
+        """Return postings; the rows of a term are ascending but for documents that were replaced."""
         with self.connection.cursor(binary=True) as cursor:
             query = f"SELECT term, block, data FROM {self._table} {condition}"
             found = cursor.execute(query, values).fetchall()
-        sizes = [len(data) // POSTING.itemsize for _, _, data in found]
-        keys, terms = np.unique(
-            np.array([term for term, _, _ in found], dtype=np.int64).view(np.uint64), return_inverse=True
-        )
+        found.sort(key=lambda row: (row[0] % 2**64, row[1]))
+        sizes = np.array([len(data) // POSTING.itemsize for _, _, data in found], dtype=np.int64)
+        terms = np.array([term for term, _, _ in found], dtype=np.int64)
         blocks = np.array([block for _, block, _ in found], dtype=np.int64)
         records = np.frombuffer(b"".join(data for _, _, data in found), dtype=POSTING)
-        wanted = np.repeat(blocks << BLOCK_BITS, sizes) + records["offset"]
-        seqs = self.documents.seqs
-        rows = np.searchsorted(seqs, wanted)
-        if len(rows) and (rows.max() >= len(seqs) or not np.array_equal(seqs[rows], wanted)):
+        seqs = np.repeat(blocks << BLOCK_BITS, sizes) + records["offset"]
+        numbers = self.documents.numbers
+        is_known = not len(seqs) or int(seqs.max()) < len(numbers)
+        rows = numbers[seqs] if is_known else numbers[:0]
+        if not is_known or (rows < 0).any():
             raise CollectionError(f"{self.name}: {DISAGREEMENT}")
-        return collect_postings(keys, np.repeat(terms, sizes), rows, records["count"], self.documents.lengths)
+        starts = _starts(terms)
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        return Postings(
+            terms[starts].view(np.uint64),
+            ends[np.append(starts, len(sizes))],
+            rows,
+            records["count"].copy(),
+            self.documents.lengths,
+        )
