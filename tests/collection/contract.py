@@ -27,6 +27,7 @@ from snuh.corpus import Document
 from snuh.dedup import deduplicate
 from snuh.errors import CollectionError, InputError, UnknownDocumentError
 from snuh.filters import Filter, matches
+from snuh.hasher import TextHasher
 from tests.collection.engines import Engine
 from tests.collection.like_dictionary import CollectionLikeDictionary
 from tests.collection.promises import Promise, needs
@@ -74,7 +75,7 @@ def test_it_answers_like_a_dictionary(engine: Engine) -> None:
     run_state_machine_as_test(Here, settings=few)  # type: ignore[no-untyped-call]
 
 
-@needs(Promise.EXACT_SEARCH)
+@needs(Promise.STABLE_TIES)
 def test_a_search_equals_brute_force_with_ties_ordered_by_words(engine: Engine) -> None:
     rng = random.Random(0)
     mirror = Mirror(toy_model())
@@ -145,6 +146,71 @@ def test_counts_tell_what_was_inserted_and_replaced(collection: Collection) -> N
     assert collection.delete(["d50", "d3", "d3"]) == 2
     assert collection.delete_where("year = 2000") == 11
     assert len(collection) == 0
+
+
+# Words
+
+TEXTS = [
+    "The ship left the harbour at dawn",
+    "Ships and harbours, harbours and ships",
+    "dawn over the market",
+    "An unheard-of zeppelin over the harbour",
+    "zeppelins",
+    "the and of",
+]
+QUERIES = [
+    "zeppelin",
+    "ship dawn",
+    '"over the harbour"',
+    "+harbour -ship dawn",
+    "the",
+    "sail rope",
+    "harbours",
+]
+
+
+@needs(Promise.WORDS)
+def test_words_are_searched_as_in_a_folder_that_never_had_others(engine: Engine, tmp_path: Path) -> None:
+    hasher = TextHasher("itq", 8, features={"min_df": 1, "max_df": 1.0, "language": "en"})
+    stemming = hasher.fit(TEXTS * 4).model_
+    assert stemming is not None
+    with Collection.create(engine.fresh(), toy_model()) as collection:
+        collection.add(Document(f"n{number}", text) for number, text in enumerate(TEXTS * 2))
+        collection.search("ship")  # reads the index before it changes
+        collection.add([Document("n1", "fog over the market", metadata={"year": 1}), Document("x", "ships")])
+        collection.delete(["n2", "n11"])
+        for model in (toy_model(), stemming):
+            if model is stemming:
+                collection.rehash(model)
+            with Collection.create(tmp_path / model.method, model) as fresh:
+                fresh.add(collection.documents())
+                for query in QUERIES:
+                    for options in ({}, {"mode": "words"}, {"where": "year is null", "k": 3}):
+                        found, expected = (one.search(query, **options) for one in (collection, fresh))  # type: ignore[arg-type]
+                        assert found.note == expected.note
+                        assert [(hit.document, hit.distance, hit.matched) for hit in found] == [
+                            (hit.document, hit.distance, hit.matched) for hit in expected
+                        ]
+                        assert [hit.score for hit in found] == pytest.approx(
+                            [hit.score for hit in expected], abs=1e-4
+                        )
+            assert collection.check() == []
+
+
+@needs(Promise.WORDS)
+def test_the_index_of_words_can_be_left_out(engine: Engine) -> None:
+    with Collection.create(engine.fresh(), toy_model(), words=False) as collection:
+        collection.add(documents(12))
+        collection.delete(["d3"])
+        collection.rehash(toy_model(1))
+        assert not collection.info().has_words and collection.check() == []
+        assert "without an index of words" in str(collection.search("ship").note)
+        with pytest.raises(InputError, match="this collection has no index of words"):
+            collection.search("ship", mode="words")
+        target = engine.fresh()
+        copy_collection(collection.location, target)
+    with Collection(target) as copied:
+        assert not copied.info().has_words and len(copied) == 11
 
 
 # Filters

@@ -91,6 +91,7 @@ class CollectionLikeDictionary(RuleBasedStateMachine):
     def make(self, before: list[Document], has_index: bool, after: list[Document]) -> None:
         self.one = Collection.create(self.address, MODELS[0])
         self.other = Collection(self.address)
+        self.mirror.has_words = self.one.info().has_words
         self.add(before)
         if has_index:
             self.build_index(k=1, recall=0.1)

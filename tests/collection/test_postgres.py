@@ -27,7 +27,7 @@ from snuh import encoding
 from snuh.collection import Added, Collection, ensure_absent, is_collection
 from snuh.collection.backend import Backend, LostConnectionError, NewDocument
 from snuh.collection.copy import copy_collection
-from snuh.collection.postgres import connection
+from snuh.collection.postgres import connection, words
 from snuh.collection.postgres.connection import translate_error
 from snuh.corpus import Document
 from snuh.errors import CollectionError, InputError, ModelError, SnuhError
@@ -261,7 +261,8 @@ def test_a_database_without_pgvector_is_refused(engine: Postgres) -> None:
             "DELETE FROM {0}.state",
             "was not completed: drop the schema {0}, and create it again",
         ),
-        ("UPDATE {0}.state SET format = 2", "has format 2, this snuh reads 1: update snuh"),
+        ("UPDATE {0}.state SET format = 3", "has format 3, this snuh reads 2: update snuh"),
+        ("DROP TABLE {0}.postings_0", "there is no table postings_0"),
         ("ALTER TABLE {0}.documents DROP COLUMN text", "there is no column text in the table documents"),
         ("ALTER TABLE {0}.documents RENAME fields TO f", "there is no column fields in the table documents"),
         ("DROP TABLE {0}.models", "there is no table models"),
@@ -488,6 +489,57 @@ def _scans(engine: Postgres, address: str) -> int:
     ((scans,),) = engine.server.run(f"{counted} AND schemaname = '{schema_of(address)}'", **here)
     assert isinstance(scans, int)
     return scans
+
+
+# The index of words
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM {0}.postings_0 WHERE documents = 1",
+        "UPDATE {0}.postings_0 SET data = overlay(data PLACING '\\x07' FROM 3)",  # other counts
+        "DELETE FROM {0}.rows_0",
+        "UPDATE {0}.codes_0 SET code = ~code WHERE seq = 3",
+    ],
+)
+def test_a_check_compares_the_words_with_the_documents(engine: Postgres, address: str, change: str) -> None:
+    with Collection(address) as opened:
+        assert opened.check() == []
+    engine.server.run(change.format(schema_of(address)), database=engine.database)
+    with Collection(address) as opened:
+        problem = opened.check()[-1]
+        assert problem.startswith("the index of words disagrees with the documents")
+        opened.rehash(opened.model)
+        assert opened.check() == []
+
+
+def test_documents_of_several_blocks_are_replaced_and_deleted(
+    engine: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "BLOCK_BITS", 3)
+    monkeypatch.setattr(words, "OFFSETS", 7)
+    address, mirror = engine.fresh(), Mirror(toy_model())
+    gone = [f"d{number}" for number in range(3, 35)]
+    with Collection.create(address, toy_model()) as opened, Collection(address) as other:
+        for write in (documents(40), documents(9), [document(number) for number in range(30, 50)]):
+            opened.add(write)
+            mirror.add(write)
+            assert_answers_like(other, mirror, texts=WORDS[:2])
+        opened.delete(gone)
+        mirror.delete(gone)
+        assert_answers_like(other, mirror, texts=WORDS[:2])
+        assert other.check() == []
+
+
+def test_a_collection_of_the_format_before_has_no_index_of_words(engine: Postgres, address: str) -> None:
+    schema = schema_of(address)
+    for change in ("UPDATE {0}.state SET format = 1", "DROP TABLE {0}.postings_0, {0}.rows_0"):
+        engine.server.run(change.format(schema), database=engine.database)
+    with Collection(address) as opened:
+        assert opened.add([document(50)]).inserted == 1 and opened.delete(["d1"]) == 1
+        opened.rehash(toy_model(1))
+        assert not opened.info().has_words and opened.check() == [] and opened.search("ship")
 
 
 # Several at once, and a server that dies

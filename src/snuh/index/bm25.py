@@ -151,16 +151,27 @@ def _look_up(parts: Sequence[Part], weights: Mapping[int, float]) -> _Query:
             if position >= 0:
                 rows = part.postings.rows[indptr[position] : indptr[position + 1]]
                 frequencies[term] += len(rows) if part.live is None else int(part.live[rows].sum())
-    idf = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
+    idf = inverse_frequencies(frequencies, documents)
     listed = np.array([weights[key] for key in wanted.tolist()], dtype=np.float64)
     return _Query(wanted, listed, idf, positions, max(1.0, length / max(1, documents)))
+
+
+def inverse_frequencies(frequencies: NDArray[np.int64], documents: int) -> NDArray[np.float64]:
+    """Return the idf of terms, given how many of the documents have each."""
+    idf: NDArray[np.float64] = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
+    return idf
 
 
 def telling_terms(parts: Sequence[Part], weights: Mapping[int, float], *, limit: int) -> dict[int, float]:
     """Return the terms with the largest weight times idf, by their keys."""
     query = _look_up(parts, weights)
-    best = np.argsort(-query.weights * query.idf, kind="stable")[:limit]
-    return dict(zip(query.keys[best].tolist(), (query.weights * query.idf)[best].tolist(), strict=True))
+    return most_telling(query.keys, query.weights * query.idf, limit=limit)
+
+
+def most_telling(keys: NDArray[np.uint64], weights: NDArray[np.float64], *, limit: int) -> dict[int, float]:
+    """Return the largest weights by their keys, which are ascending."""
+    best = np.argsort(-weights, kind="stable")[:limit]
+    return dict(zip(keys[best].tolist(), weights[best].tolist(), strict=True))
 
 
 def bm25_scores(parts: Sequence[Part], weights: Mapping[int, float]) -> list[NDArray[np.float32]]:

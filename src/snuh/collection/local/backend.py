@@ -206,6 +206,8 @@ class LocalBackend(Store):
 
     def check_words(self, analyzer: Analyzer) -> list[str]:
         """Compare the index of words with the documents."""
+        if not self.has_words:
+            return []
         with self.reading():
             if self._words(analyzer).is_correct(self):
                 return []

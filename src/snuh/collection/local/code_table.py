@@ -31,6 +31,7 @@ from snuh.collection.local.ivf_file import (
 )
 from snuh.collection.local.sqlite import DamagedRowError
 from snuh.collection.local.store import LocalState, Store
+from snuh.collection.ranking import mask_of, rows_of
 from snuh.collection.results import CodeRows
 from snuh.errors import InputError
 from snuh.filters import Filter
@@ -393,19 +394,3 @@ def _merge(parts: Sequence[CodeRows]) -> CodeRows:
     seqs = np.concatenate([part.seqs for part in parts])
     order = np.argsort(seqs, kind="stable")
     return CodeRows(seqs[order], np.concatenate([part.codes for part in parts])[order])
-
-
-def mask_of(seqs: NDArray[np.int64], allowed: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which of ascending seqs are allowed."""
-    mask = np.zeros(len(seqs), dtype=bool)
-    mask[rows_of(seqs, allowed)] = True
-    return mask
-
-
-def rows_of(seqs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of the wanted values in ascending seqs; missing values are left out."""
-    if not len(seqs):
-        return np.zeros(0, dtype=np.int64)
-    rows = np.searchsorted(seqs, wanted)
-    rows[rows == len(seqs)] = 0
-    return np.asarray(rows[seqs[rows] == wanted], dtype=np.int64)

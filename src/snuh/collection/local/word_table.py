@@ -13,112 +13,43 @@ from __future__ import annotations
 import json
 import mmap
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.collection.backend import RankedMatch, Ranking, WordQuery
-from snuh.collection.local.code_table import CodeTable, Stamp, mask_of, rows_of
+from snuh.collection.backend import Ranking, WordQuery
+from snuh.collection.local.code_table import CodeTable, Stamp
 from snuh.collection.local.store import LocalState, Store
-from snuh.errors import InputError
-from snuh.features.analyzer import Analyzer, segment
-from snuh.features.weighting import TermColumns
-from snuh.index.bm25 import (
-    Part,
-    Postings,
-    Standard,
-    bm25_scores,
-    build_postings,
-    code_scores,
-    key_of,
-    merge_postings,
-    standardize,
-    telling_terms,
-    top_rows,
+from snuh.collection.ranking import (
+    MAX_TELLING,
+    AlignedCodes,
+    IndexTerms,
+    PostingRows,
+    TermReader,
+    WordPart,
+    empty_rows,
+    mask_of,
+    merge_rows,
+    rank,
+    rows_of,
+    word_scores,
 )
+from snuh.errors import InputError
+from snuh.features.analyzer import Analyzer
+from snuh.index.bm25 import Part, Postings, telling_terms
 from snuh.io import atomic_write
 
 WORDS_FILE = "words.bin"
 FORMAT, VERSION, HEADER_BYTES = "snuh-words", 1, 4096
 CHUNK_BYTES = 1 << 24
 BATCH_DOCUMENTS = 5_000
-STOP = "\0"  # before the term of a stop word
 # The file is rewritten after this many changes, or this fraction of its rows, whichever is more.
 MIN_CHANGES, CHANGED_FRACTION = 5_000, 0.05
 MAX_WRITES_BEHIND = 50_000
-MAX_TELLING = 30  # words of a document that are compared with those of others
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class PostingRows:
-    """Postings with the seqs of their rows, ascending."""
-
-    seqs: NDArray[np.int64]
-    postings: Postings
-
-
-def empty_rows() -> PostingRows:
-    """Return no rows."""
-    integers = np.zeros(0, dtype=np.int32)
-    postings = Postings(
-        np.zeros(0, np.uint64), np.zeros(1, np.int64), integers, np.zeros(0, np.uint8), integers
-    )
-    return PostingRows(np.zeros(0, dtype=np.int64), postings)
-
-
-class IndexTerms:
-    """The terms under which words are indexed: those of the analyzer, and stop words, marked as such."""
-
-    def __init__(self, analyzer: Analyzer) -> None:
-        self._analyzer = analyzer
-        self._keeping = analyzer.without_stop_words()
-
-    def expand_all(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the terms of distinct words."""
-        pairs = zip(self._analyzer.expand_all(words), self._keeping.expand_all(words), strict=True)
-        return [terms or tuple(STOP + term for term in kept) for terms, kept in pairs]
-
-    def terms(self, text: str) -> list[str]:
-        """Return the terms of a query; stop words only if there is nothing else."""
-        return self._analyzer.terms(text) or [STOP + term for term in self._keeping.terms(text)]
-
-    def all_terms(self, text: str) -> list[str]:
-        """Return the terms of a text, with its stop words."""
-        words = [text[start:end] for start, end in segment(text)]
-        return [term for terms in self.expand_all(words) for term in terms]
-
-
-class TermReader:
-    """Turns texts into postings of all their words; stop words do not count for the length of a document."""
-
-    def __init__(self, analyzer: Analyzer) -> None:
-        self._keys: list[int] = []
-        self._numbers: dict[str, int] = {}
-        self._counts: list[bool] = []  # whether the term counts for the length
-        self._columns = TermColumns(IndexTerms(analyzer), self._number)
-
-    def _number(self, term: str) -> int:
-        number = self._numbers.get(term)
-        if number is None:
-            number = self._numbers[term] = len(self._keys)
-            self._keys.append(key_of(term))
-            self._counts.append(not term.startswith(STOP))
-        return number
-
-    def read(self, seqs: Sequence[int], texts: Sequence[str]) -> PostingRows:
-        """Return the rows of documents, which are ordered by seq."""
-        counted = self._columns.count(texts)
-        rows = np.repeat(np.arange(len(texts)), np.diff(counted.indptr))
-        weights = counted.counts * np.array(self._counts, dtype=bool)[counted.indices]
-        lengths = np.bincount(rows, weights=weights, minlength=len(texts)).astype(np.int32)
-        keys = np.array(self._keys, dtype=np.uint64)
-        postings = build_postings(keys, counted.indptr, counted.indices, counted.counts, lengths)
-        return PostingRows(np.asarray(seqs, dtype=np.int64), postings)
 
 
 class WordTable:
@@ -140,7 +71,7 @@ class WordTable:
     def _set_base(self, base: PostingRows) -> None:
         self.base, self.tail = base, empty_rows()
         self.live: NDArray[np.bool_] | None = None  # rows of the base that are current; None for all
-        self._aligned: dict[tuple[str, int], _Codes] = {}  # by the token of the codes and the part
+        self._aligned: dict[tuple[str, int], AlignedCodes] = {}  # by the token of the codes and the part
 
     @property
     def parts(self) -> list[tuple[NDArray[np.int64], Part]]:
@@ -177,17 +108,12 @@ class WordTable:
 
     def is_correct(self, store: Store) -> bool:
         """Read all documents again, and tell whether their words are those of the table."""
-        fresh = _merge([empty_rows(), *self._read_after(store, 0)])
-        rows = self._all_rows()
-        pairs = [(rows.seqs, fresh.seqs)]
-        pairs += [
-            (getattr(rows.postings, name), getattr(fresh.postings, name)) for name in Postings.__slots__
-        ]
-        return all(np.array_equal(one, other) for one, other in pairs)
+        fresh = merge_rows([empty_rows(), *self._read_after(store, 0)])
+        return self._all_rows().equals(fresh)
 
     def _all_rows(self) -> PostingRows:
         live = np.ones(len(self.base.seqs), dtype=bool) if self.live is None else self.live
-        return _merge([self.base, self.tail], keep=[live, np.ones(len(self.tail.seqs), dtype=bool)])
+        return merge_rows([self.base, self.tail], keep=[live, np.ones(len(self.tail.seqs), dtype=bool)])
 
     def _read_after(self, store: Store, last: int) -> Iterator[PostingRows]:
         while batch := store.documents(after=last, limit=BATCH_DOCUMENTS):
@@ -206,16 +132,16 @@ class WordTable:
         in_base = mask_of(self.base.seqs, seqs)
         if in_base.any():
             self.live = ~in_base if self.live is None else self.live & ~in_base
-        self.tail = _merge([self.tail], keep=[~mask_of(self.tail.seqs, seqs)])
+        self.tail = merge_rows([self.tail], keep=[~mask_of(self.tail.seqs, seqs)])
 
     def _insert(self, parts: list[PostingRows]) -> None:
         if parts:
-            self.tail = _merge([self.tail, *parts])
+            self.tail = merge_rows([self.tail, *parts])
 
     def rank(
         self, query: WordQuery, codes: CodeTable, *, k: int, among: NDArray[np.int64] | None, bits: int
     ) -> Ranking:
-        """Return the k best documents, ordered by (score, distance, seq).
+        """Return the k best documents, as `ranking.rank` does.
 
         Args:
             query: its words, and the margins of its code.
@@ -224,98 +150,30 @@ class WordTable:
             among: seqs of the documents that may match, ascending; all by default.
             bits: length of the codes.
         """
-        terms = self._terms
-        required = [key_of(term) for text in query.required for term in terms.all_terms(text)]
-        excluded = [key_of(term) for text in query.excluded for term in terms.all_terms(text)]
-        parts = self.parts
-        word_scores = bm25_scores(
-            [part for _, part in parts], self._weights(terms.terms(query.text), query.related)
-        )
-        word_scale = standardize(
-            [(scores, part.live) for scores, (_, part) in zip(word_scores, parts, strict=True)]
-        )
-        aligned = [self._codes_of(codes, number) for number in range(len(parts))]
-        by_code = [np.zeros(len(seqs), dtype=np.float32) for seqs, _ in parts]
-        code_scale = Standard(0.0, 0.0)
-        if query.margins is not None:
-            by_code = [code_scores(rows.codes, query.margins) for rows in aligned]
-            code_scale = standardize([(s, rows.has_code) for s, rows in zip(by_code, aligned, strict=True)])
-            for scores, rows in zip(by_code, aligned, strict=True):
-                if rows.has_code is not None:
-                    scores[~rows.has_code] = code_scale.mean  # neither near nor far
-        matches: list[RankedMatch] = []
-        found: set[str] = set()
-        wanted = {term: key_of(term) for term in dict.fromkeys(terms.all_terms(query.text))}
-        for number, (seqs, part) in enumerate(parts):
-            allowed = _allowed(part, seqs, among, required, excluded)
-            has_code = np.zeros(len(seqs), dtype=bool) if query.margins is None else aligned[number].has_code
-            if has_code is not None:  # a hit has a word of the query, or a code to compare
-                has_any = has_code | (word_scores[number] > 0)
-                allowed = has_any if allowed is None else allowed & has_any
-            best, sums = top_rows(
-                word_scores[number], by_code[number], (word_scale, code_scale), k=k, allowed=allowed
-            )
-            terms_of: list[set[str]] = [set() for _ in best]
-            for term, key in wanted.items():
-                having = part.postings.rows_of(key)
-                for index in np.flatnonzero(np.isin(best, having, assume_unique=True)).tolist():
-                    terms_of[index].add(term.removeprefix(STOP))
-                if len(having) and (part.live is None or part.live[having].any()):
-                    found.add(term.removeprefix(STOP))
-            by_words = _standardized(word_scores[number][best], word_scale)
-            by_codes = _standardized(by_code[number][best], code_scale)
-            distances = _distances(aligned[number], best, query.code, bits)
-            columns = (seqs[best], sums, distances, by_words, by_codes, np.arange(len(best)))
-            for seq, total, distance, word, code, index in zip(*(c.tolist() for c in columns), strict=True):
-                has = frozenset(terms_of[index])
-                own = None if query.margins is None else code
-                matches.append(RankedMatch(seq, total, distance, word, own, has))
-        matches.sort(key=lambda match: (-match.score, match.distance, match.seq))
-        return Ranking(matches[:k], frozenset(found))
 
-    def _weights(self, terms: Sequence[str], related: Mapping[str, float]) -> dict[int, float]:
-        """Return the weights of a query's terms and of the most telling related ones, 1/2 of the sum each."""
-        counts = Counter(map(key_of, terms))
-        if not related or not counts:
-            return dict(counts)
-        telling = telling_terms(
-            [part for _, part in self.parts],
-            {key_of(term): weight for term, weight in related.items()},
-            limit=MAX_TELLING,
-        )
-        weights: Counter[int] = Counter()
-        for part in (counts, telling):
-            total = sum(part.values()) or 1.0
-            for key, weight in part.items():
-                weights[key] += 0.5 * weight / total  # type: ignore[assignment]
-        return dict(weights)
+        def read(_: object) -> list[WordPart]:
+            return [
+                WordPart(seqs, part, self._codes_of(codes, number))
+                for number, (seqs, part) in enumerate(self.parts)
+            ]
+
+        return rank(query, self._terms, telling=self._telling, read=read, k=k, among=among, bits=bits)
 
     def scores(self, text: str, seqs: Sequence[int]) -> NDArray[np.float32]:
         """Return the BM25 scores of documents for the most telling words of a text."""
-        parts = self.parts
-        counts = Counter(map(key_of, self._terms.terms(text)))
-        if len(counts) > MAX_TELLING:
-            telling = telling_terms([part for _, part in parts], counts, limit=MAX_TELLING)
-            counts = Counter({key: counts[key] for key in telling})
-        wanted = np.asarray(seqs, dtype=np.int64)
-        result = np.zeros(len(wanted), dtype=np.float32)
-        for (known, part), scores in zip(
-            parts, bm25_scores([part for _, part in parts], counts), strict=True
-        ):
-            if not len(known):
-                continue
-            rows = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-            has = known[rows] == wanted
-            if part.live is not None:
-                has &= part.live[rows]
-            result[has] = scores[rows[has]]
-        return result
+        return word_scores(text, seqs, self._terms, telling=self._telling, read=self._read_words)
 
-    def _codes_of(self, codes: CodeTable, number: int) -> _Codes:
+    def _read_words(self, _: object) -> list[WordPart]:
+        return [WordPart(seqs, part) for seqs, part in self.parts]
+
+    def _telling(self, weights: Mapping[int, float]) -> dict[int, float]:
+        return telling_terms([part for _, part in self.parts], weights, limit=MAX_TELLING)
+
+    def _codes_of(self, codes: CodeTable, number: int) -> AlignedCodes:
         """Return the codes of the rows of a part; they are the code file itself if it has the same rows."""
         seqs, part = self.parts[number]
         if codes.live is None and not len(codes.tail.seqs) and np.array_equal(codes.base.seqs, seqs):
-            return _Codes(codes.base.codes, part.live)
+            return AlignedCodes(codes.base.codes, part.live)
         key = ("" if codes.stamp is None else codes.stamp.token, number)
         if (cached := self._aligned.get(key)) is not None:
             return cached
@@ -327,7 +185,7 @@ class WordTable:
             has_code &= part.live  # a dead row may be that of a replaced document, whose code is in the tail
         if len(self._aligned) >= 4:
             self._aligned.clear()
-        self._aligned[key] = _Codes(aligned, has_code)
+        self._aligned[key] = AlignedCodes(aligned, has_code)
         return self._aligned[key]
 
     @property
@@ -349,60 +207,6 @@ class WordTable:
         file = read_word_file(self.path, self.fingerprint)
         # Another process may have replaced the file by a newer one; then the rows in memory are the base.
         self._set_base(file[1] if file is not None and file[0] == self.stamp else rows)
-
-
-class _Codes(NamedTuple):
-    """The codes of rows, and which live rows have one; None for all."""
-
-    codes: NDArray[np.uint8]
-    has_code: NDArray[np.bool_] | None
-
-
-def _allowed(
-    part: Part,
-    seqs: NDArray[np.int64],
-    among: NDArray[np.int64] | None,
-    required: Sequence[int],
-    excluded: Sequence[int],
-) -> NDArray[np.bool_] | None:
-    """Return the mask of the rows that a search may return; None for all."""
-    masks = [] if part.live is None else [part.live]
-    if among is not None:
-        masks.append(mask_of(seqs, among))
-    for keys, value in ((required, True), (excluded, False)):
-        for key in keys:
-            mask = np.full(len(seqs), not value)
-            mask[part.postings.rows_of(key)] = value
-            masks.append(mask)
-    return np.logical_and.reduce(masks) if masks else None
-
-
-def _standardized(scores: NDArray[np.float32], scale: Standard) -> NDArray[np.float64]:
-    return (scores.astype(np.float64) - scale.mean) * scale.inverse
-
-
-def _distances(
-    codes: _Codes, rows: NDArray[np.int64], code: NDArray[np.uint8] | None, bits: int
-) -> NDArray[np.int64]:
-    """Return the Hamming distances of rows; that of unrelated codes where there is none to compare."""
-    unknown = np.full(len(rows), bits // 2)
-    if code is None:
-        return unknown
-    distances = np.bitwise_count(codes.codes[rows] ^ code).sum(axis=1, dtype=np.int64)
-    return distances if codes.has_code is None else np.where(codes.has_code[rows], distances, unknown)
-
-
-def _merge(parts: Sequence[PostingRows], *, keep: Sequence[NDArray[np.bool_]] | None = None) -> PostingRows:
-    """Merge rows, ordered by seq; `keep` tells which rows of each part stay."""
-    masks = keep or [np.ones(len(part.seqs), dtype=bool) for part in parts]
-    kept = [part.seqs[mask] for part, mask in zip(parts, masks, strict=True)]
-    seqs = np.sort(np.concatenate(kept))
-    numbered = []
-    for part, mask in zip(parts, masks, strict=True):
-        numbers = np.full(len(part.seqs), -1, dtype=np.int32)
-        numbers[mask] = np.searchsorted(seqs, part.seqs[mask])
-        numbered.append((part.postings, numbers))
-    return PostingRows(seqs, merge_postings(numbered, len(seqs)))
 
 
 def write_word_file(path: Path, stamp: Stamp, fingerprint: str, rows: PostingRows) -> None:

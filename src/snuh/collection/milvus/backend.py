@@ -212,18 +212,13 @@ class MilvusBackend(WithoutWords):
         where: Filter | None,
         approximate: bool,
     ) -> list[list[Match]]:
-        """Return the nearest documents, and read them, so that their distances are those of their texts."""
+        """Return the nearest documents; of equally near ones, Milvus may return any."""
         table = self._table
         index = read_index(table) if approximate else None
         if approximate and index is None:
             logger.warning('all codes are read, there is no index: make it with "snuh index"')
         nprobe = ALL_LISTS if index is None else index.settings["read"]
-        found = Search(table, k, radius, where, nprobe).nearest(queries)
-        table.read(match.seq for matches in found for match in matches)
-        return [
-            sorted(_match(query, table.seen[match.seq][0]) for match in matches if match.seq in table.seen)
-            for query, matches in zip(queries, found, strict=True)
-        ]
+        return Search(table, k, radius, where, nprobe).nearest(queries)
 
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes that these documents have, by seq."""
@@ -233,7 +228,9 @@ class MilvusBackend(WithoutWords):
     def sample_codes(self, limit: int) -> CodeRows:
         """Return codes evenly from all over the collection; of a large one, from a random part."""
         table = self._table
-        return table.codes(_sample(table, IS_SEARCHABLE, ["code"], limit))
+        fraction = max(limit, SAMPLE_ROWS) / max(1, table.count(IS_SEARCHABLE))
+        rows = [*chain.from_iterable(table.scan(schema.sampled(IS_SEARCHABLE, fraction), ["code"]))]
+        return table.codes(rows[index] for index in evenly_spaced(len(rows), limit))
 
     def searchable(self) -> int:
         """Return the number of documents that have a code."""
@@ -248,21 +245,9 @@ class MilvusBackend(WithoutWords):
         return read_index(self._table)
 
     def sizes(self) -> tuple[int, int]:
-        """Return the bytes of the documents, estimated from a sample, and those of the codes."""
+        """Return the bytes of the documents, estimated from the first ones, and those of the codes."""
         table = self._table
-        seqs = [row["seq"] for row in _sample(table, IS_DOCUMENT, [], SAMPLE_SIZES)]
-        sizes = [len("".join(map(str, to_columns(one))).encode()) for _, one in table.documents(seqs)]
+        some = self.documents(limit=SAMPLE_SIZES)
+        sizes = [len("".join(map(str, to_columns(one))).encode()) for _, one in some]
         documents, codes = table.count(IS_DOCUMENT), table.count(IS_SEARCHABLE)
         return round(np.mean(sizes or [0]) * documents), codes * table.bits // 8
-
-
-def _sample(table: Table, expression: str, fields: Sequence[str], limit: int) -> list[Row]:
-    """Return up to `limit` rows evenly from the order of insertion, of a large table from a random part."""
-    fraction = max(limit, SAMPLE_ROWS) / max(1, table.count(expression))
-    rows = [row for part in table.scan(schema.sampled(expression, fraction), fields) for row in part]
-    return [rows[index] for index in evenly_spaced(len(rows), limit)]
-
-
-def _match(query: NDArray[np.uint8], row: Row) -> Match:
-    code = np.frombuffer(row["code"][0], dtype=np.uint8)
-    return Match(int(np.bitwise_count(query ^ code).sum()), int(row["seq"]))

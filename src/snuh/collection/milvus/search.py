@@ -1,9 +1,8 @@
-"""Searches of the codes: exact ones with ties in the order of insertion, and the index of approximate ones.
+"""Searches of the codes, and the index of approximate ones.
 
-Milvus returns the nearest rows with ties in any order, and at most 16,384 of them. So more are requested
-than are wanted, until the last distance is complete and its ties can be sorted. Where even the maximum does
-not suffice (many equal codes, or a filter that Milvus cannot evaluate), ranges of the order of insertion are
-searched one after the other.
+Milvus returns the nearest rows with ties in any order, and at most 16,384 of them. So some more are requested
+than are wanted, and sorted. Where a filter that Milvus cannot evaluate leaves too few, or more are wanted,
+ranges of the order of insertion are searched one after the other.
 """
 
 from __future__ import annotations
@@ -53,29 +52,21 @@ class Search:
         return results
 
     def _complete(self, code: bytes, hits: list[Match], limit: int) -> list[Match]:
-        """Return the nearest documents, given the first `limit` hits."""
-        while True:
-            is_all = len(hits) < limit
-            last = hits[-1].distance if hits else 0
-            found = self._allowed(hits if is_all else [hit for hit in hits if hit.distance < last])
-            is_beyond = self.radius is not None and last > self.radius
-            if is_all or is_beyond or len(found) >= self.k:
-                return found[: self.k]
+        """Return the nearest documents, given the first `limit` hits, of which a filter may leave fewer."""
+        while len(found := self._allowed(hits)) < self.k and len(hits) == limit:
+            if self.radius is not None and hits[-1].distance > self.radius:
+                break
             if limit == MAX_ROWS:
-                return self._by_ranges(code, found, last)
+                return self._by_ranges(code)
             limit = min(limit * GROWTH, MAX_ROWS)
             (hits,) = self._search([code], self._expression, limit)
+        return sorted(found)[: self.k]
 
-    def _by_ranges(self, code: bytes, nearer: list[Match], last: int) -> list[Match]:
-        """Search range by range, given all documents that are nearer than `last`."""
-        found = set(nearer)
+    def _by_ranges(self, code: bytes) -> list[Match]:
+        found: list[Match] = []
         for part in self.table.ranges(self._expression, size=MAX_ROWS):
             self.table.seen.clear()  # a filter may have to read all documents
-            (hits,) = self._search([code], part, MAX_ROWS)
-            found.update(self._allowed(hits))
-            best = sorted(found)[: self.k]
-            if len(best) == self.k and best[-1].distance <= last:  # no later document comes before these
-                break
+            found += self._allowed(self._search([code], part, MAX_ROWS)[0])
         return sorted(found)[: self.k]
 
     @property
@@ -97,17 +88,13 @@ class Search:
         return [[Match(round(hit["distance"]), hit["entity"]["seq"]) for hit in hits] for hits in results]
 
     def _allowed(self, hits: Sequence[Match]) -> list[Match]:
-        """Return the hits within the radius that the filter lets through, sorted."""
+        """Return the hits within the radius that the filter lets through."""
         hits = [hit for hit in hits if self.radius is None or hit.distance <= self.radius]
-        if self.where is not None:
-            self.table.read(hit.seq for hit in hits)
-            seen = self.table.seen
-            hits = [
-                hit
-                for hit in hits
-                if hit.seq in seen and matches(self.where, filter_record(seen[hit.seq][1]))
-            ]
-        return sorted(hits)
+        if (where := self.where) is None:
+            return hits
+        self.table.read(hit.seq for hit in hits)
+        seen = self.table.seen
+        return [hit for hit in hits if hit.seq in seen and matches(where, filter_record(seen[hit.seq][1]))]
 
 
 def build_index(table: Table, queries: NDArray[np.uint8], *, k: int, recall: float) -> IndexInfo:

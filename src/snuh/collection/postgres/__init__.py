@@ -13,7 +13,8 @@ from snuh.collection.model_files import check_takes_texts, files_of
 from snuh.collection.postgres import schema
 from snuh.collection.postgres.backend import PgBackend
 from snuh.collection.postgres.connection import PgConnection, PgUrl, connect, parse_url, translate_errors
-from snuh.collection.postgres.write import PgWrite, create_tables
+from snuh.collection.postgres.words import WordWriter
+from snuh.collection.postgres.write import PgWrite, create_tables, term_reader
 from snuh.model import Model
 
 
@@ -34,7 +35,9 @@ def creating(location: str, model: Model, *, words: bool = True) -> Iterator[Put
         connection.execute("SET statement_timeout = 0")
         with connection.transaction():
             _ensure_schema(connection, url)
-            write = PgWrite(connection, create_tables(connection, files, model.bits))
+            state = create_tables(connection, files, model.bits, words=words)
+            index = WordWriter(connection, state.codes, state.bits, term_reader(model)) if words else None
+            write = PgWrite(connection, state, index)
             yield write.put
             write.finish()
 

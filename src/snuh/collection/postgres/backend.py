@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from snuh.collection.backend import (
     Match,
-    WithoutWords,
+    Ranking,
+    WordQuery,
     evenly_spaced,
     from_columns,
     is_storable,
+    refuse_words,
     retry_once,
 )
 from snuh.collection.model_files import model_of
@@ -27,10 +29,18 @@ from snuh.collection.postgres.connection import (
     connect,
     translate_errors,
 )
-from snuh.collection.postgres.schema import check_pgvector, check_tables
+from snuh.collection.postgres.schema import check_pgvector, check_tables, index_tables
 from snuh.collection.postgres.search import HammingSearch, build_hnsw, read_index_info
 from snuh.collection.postgres.sql import to_code_rows, to_condition
-from snuh.collection.postgres.write import PgState, PgWrite, check_codes_present, rehash
+from snuh.collection.postgres.words import (
+    DISAGREEMENT,
+    IndexedDocuments,
+    WordReader,
+    WordWriter,
+    read_documents,
+)
+from snuh.collection.postgres.write import PgState, PgWrite, check_codes_present, rehash, term_reader
+from snuh.collection.ranking import IndexTerms, TermReader, empty_rows, merge_rows, rank, word_scores
 from snuh.collection.results import CodeRows, IndexInfo
 from snuh.corpus import Document
 from snuh.errors import CollectionError
@@ -40,10 +50,11 @@ from snuh.model import Model
 from snuh.search import excerpt
 
 MAX_SEQ = 2**63 - 1
+CHECK_DOCUMENTS = 5_000
 DOCUMENTS_QUERY = "SELECT d.seq, d.id, d.split, d.labels::text, d.metadata, d.text FROM documents d"
 
 
-class PgBackend(WithoutWords):
+class PgBackend:
     """An open collection in PostgreSQL."""
 
     folder: Path | None = None
@@ -53,9 +64,12 @@ class PgBackend(WithoutWords):
         with connect(url) as connection, translate_errors(url.name):
             # One snapshot: a rehash that ends meanwhile creates one table and drops another.
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            check_tables(connection, url)
+            self.has_words = check_tables(connection, url)
             self._search = HammingSearch(*check_pgvector(connection, url))
         self._pool = PgPool(url, timeout=timeout)
+        self._reader: tuple[str, TermReader] | None = None  # with the fingerprint of its model
+        self._terms: tuple[Analyzer, IndexTerms] | None = None
+        self._indexed: IndexedDocuments | None = None
 
     @property
     def name(self) -> str:
@@ -79,9 +93,19 @@ class PgBackend(WithoutWords):
         """Begin a write transaction; other writers wait for the lock on the state row."""
         with self._pool.writing() as connection:
             row = connection.execute(f"{STATE_QUERY} FOR UPDATE").fetchone()
-            write = PgWrite(connection, _state(ReadTransaction(connection, row), self.name))
+            state = _state(ReadTransaction(connection, row), self.name)
+            words = None
+            if self.has_words:
+                words = WordWriter(connection, state.codes, state.bits, self._reader_of(state.model))
+            write = PgWrite(connection, state, words)
             yield write
             write.finish()
+
+    def _reader_of(self, fingerprint: str) -> TermReader:
+        """Return what turns texts into the terms of a stored model."""
+        if self._reader is None or self._reader[0] != fingerprint:
+            self._reader = fingerprint, term_reader(self.load_model(fingerprint))
+        return self._reader[1]
 
     def warm_cache(self, analyzer: Analyzer) -> None:
         """Do nothing: autovacuum keeps the planner's statistics up to date."""
@@ -97,6 +121,8 @@ class PgBackend(WithoutWords):
             state = _state(transaction, self.name)
             if state.model == fingerprint:
                 check_codes_present(transaction.connection, state, model, name=self.name)
+        if self._reader is None or self._reader[0] != fingerprint:
+            self._reader = fingerprint, term_reader(model)
         return model
 
     def rehash(self, model: Model, *, progress: Callable[[float], None] | None) -> None:
@@ -185,6 +211,55 @@ class PgBackend(WithoutWords):
                 approximate=approximate,
             )
 
+    # Words
+
+    def rank(self, query: WordQuery, *, analyzer: Analyzer, k: int, where: Filter | None) -> Ranking:
+        """Score every document by its words, and by its code if the query has margins."""
+        with self._words() as words, self.reading() as state:
+            among = None if where is None else self.seqs_where(where)
+            terms = self._terms_of(analyzer)
+            return rank(
+                query, terms, telling=words.telling, read=words.read, k=k, among=among, bits=state.bits
+            )
+
+    def word_scores(self, text: str, seqs: Sequence[int], *, analyzer: Analyzer) -> NDArray[np.float32]:
+        """Return the BM25 scores of documents for the most telling words of a text."""
+        with self._words() as words:
+            terms = self._terms_of(analyzer)
+            return word_scores(text, seqs, terms, telling=words.telling, read=words.read)
+
+    def check_words(self, analyzer: Analyzer) -> list[str]:
+        """Compare the index of words with the documents and their codes."""
+        if not self.has_words:
+            return []
+        reader, parts, last = TermReader(analyzer), [empty_rows()], 0
+        with self._words() as words:
+            while batch := self.documents(after=last, limit=CHECK_DOCUMENTS):
+                parts.append(reader.read([seq for seq, _ in batch], [document.text for _, document in batch]))
+                last = batch[-1][0]
+            codes = self._code_rows("SELECT seq, code::text FROM {} ORDER BY seq", ())
+            if words.agrees_with(merge_rows(parts), codes):
+                return []
+        return [DISAGREEMENT]
+
+    @contextmanager
+    def _words(self) -> Iterator[WordReader]:
+        if not self.has_words:
+            raise refuse_words()
+        with self._pool.reading() as transaction:
+            connection, state = transaction.connection, _state(transaction, self.name)
+            self._indexed = read_documents(
+                connection, codes=state.codes, bits=state.bits, token=state.token, before=self._indexed
+            )
+            yield WordReader(connection, self._indexed, self.name)
+
+    def _terms_of(self, analyzer: Analyzer) -> IndexTerms:
+        if self._terms is None or self._terms[0] is not analyzer:
+            self._terms = analyzer, IndexTerms(analyzer)
+        return self._terms[1]
+
+    # Codes
+
     def codes_of(self, seqs: Sequence[int]) -> CodeRows:
         """Return the codes of these documents, ordered by seq."""
         return self._code_rows(
@@ -217,10 +292,14 @@ class PgBackend(WithoutWords):
             return read_index_info(transaction.connection, _state(transaction, self.name))
 
     def sizes(self) -> tuple[int, int]:
-        """Return the size in bytes of the documents and of the codes, including their indexes."""
+        """Return the size in bytes of the documents, and of codes and words, including their indexes."""
         with self.reading() as state:
-            query = "SELECT pg_total_relation_size('documents'), pg_total_relation_size(%s)"
-            ((documents, codes),) = self._rows(query, (state.codes,))
+            tables = index_tables(state.codes) if self.has_words else (state.codes,)
+            query = (
+                "SELECT pg_total_relation_size('documents'), "
+                "(SELECT sum(pg_total_relation_size(name))::bigint FROM unnest(%s::text[]) AS tables (name))"
+            )
+            ((documents, codes),) = self._rows(query, (list(tables),))
         return documents, codes
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -30,6 +30,7 @@ PgConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]  # Any: the values
 MIN_POSTGRESQL = 13
 DEFAULT_COLLECTION = "snuh"
 COLLECTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+INDEX_TABLE = re.compile(r'"(codes|postings|rows)_\d+"')  # replaced by a rehash
 RESERVED_NAME = re.compile(r"pg_|information_schema$")
 MAX_CONNECTIONS = 8
 READING_SECONDS = 300  # limit for one statement of a search
@@ -126,7 +127,7 @@ def translate_error(name: str, error: psycopg.Error, *, is_write: bool = False) 
             )
         case errors.DataError() | errors.ProgramLimitExceeded() | errors.StatementTooComplex() if is_write:
             return InputError(f"{name}: a document cannot be stored ({reason})")
-        case errors.UndefinedTable() if '"codes_' in reason:
+        case errors.UndefinedTable() if INDEX_TABLE.search(reason):
             return LostConnectionError(f"{name}: its codes were replaced by a rehash: try again ({reason})")
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.InvalidSchemaName():
             return CollectionError(f"{name}: its tables were changed: restore them from a copy ({reason})")

@@ -5,6 +5,7 @@
 | state | the collection: its format, model and code table, the number and token of the last write |
 | documents | a document; `fields` repeats the metadata in the form that filters need |
 | codes_N | the code of a document; each rehash creates a table with another N |
+| postings_N, rows_N | a term in a block of documents, and such a block (see `words`) |
 | fields | a metadata field of some document so far |
 | models | a file of the model |
 | fast | the approximate index and its measured recall |
@@ -15,7 +16,8 @@ from __future__ import annotations
 from snuh.collection.postgres.connection import PgConnection, PgUrl
 from snuh.errors import CollectionError, InputError
 
-FORMAT = 1
+FORMAT = 2
+READABLE_FORMATS = (1, 2)  # the first had no index of words
 MIN_PGVECTOR = (0, 7)
 
 # Type and constraints of each column, by table.
@@ -68,14 +70,40 @@ def create_statements() -> list[str]:
     return statements
 
 
-def create_codes(table: str, bits: int) -> str:
-    """Return the statement that creates a code table."""
-    return f"CREATE TABLE {table} (seq bigint PRIMARY KEY, code bit({bits}) NOT NULL)"
+def create_index_tables(codes: str, bits: int, *, words: bool) -> list[str]:
+    """Return the statements that create a code table and, with `words`, those of the index of words."""
+    statements = [f"CREATE TABLE {codes} (seq bigint PRIMARY KEY, code bit({bits}) NOT NULL)"]
+    if words:
+        postings, rows = postings_table(codes), rows_table(codes)
+        statements += [
+            f"CREATE TABLE {postings} (term bigint, block integer, documents integer NOT NULL, "
+            "data bytea NOT NULL, PRIMARY KEY (term, block))",
+            f"CREATE INDEX ON {postings} (block)",
+            f"CREATE TABLE {rows} (block integer PRIMARY KEY, version bigint NOT NULL, data bytea NOT NULL)",
+        ]
+        # Compressing them would take longer than all else.
+        statements += [f"ALTER TABLE {table} ALTER data SET STORAGE EXTERNAL" for table in (postings, rows)]
+    return statements
+
+
+def index_tables(codes: str) -> tuple[str, str, str]:
+    """Return the names of a code table and of the index of words that belongs to it."""
+    return codes, postings_table(codes), rows_table(codes)
 
 
 def codes_table(number: int) -> str:
     """Return the name of a code table."""
     return f"codes_{number}"
+
+
+def postings_table(codes: str) -> str:
+    """Return the name of the table of postings that belongs to a code table."""
+    return codes.replace("codes", "postings")
+
+
+def rows_table(codes: str) -> str:
+    """Return the name of the table of blocks that belongs to a code table."""
+    return codes.replace("codes", "rows")
 
 
 def index_of(table: str) -> str:
@@ -118,8 +146,11 @@ def ensure_absent(connection: PgConnection, url: PgUrl) -> None:
         )
 
 
-def check_tables(connection: PgConnection, url: PgUrl) -> None:
-    """Raise InputError if the schema is not a collection, CollectionError if its tables are unusable."""
+def check_tables(connection: PgConnection, url: PgUrl) -> bool:
+    """Return whether there is an index of words.
+
+    Raises InputError if the schema is not a collection, CollectionError if its tables are unusable.
+    """
     if schema_exists(connection, url) and not _has_usage(connection, url):
         raise CollectionError(
             f"permission denied at {url.name}: ask its owner for USAGE on the schema {url.schema}"
@@ -142,6 +173,13 @@ def check_tables(connection: PgConnection, url: PgUrl) -> None:
         raise CollectionError(f"{url.name}: its code table is missing: restore the tables from a copy")
     codes, bits = row
     _check_columns(url, codes, {"seq": "bigint", "code": f"bit({bits})"}, tables[codes])
+    _, postings, rows = index_tables(codes)
+    if has_words := postings in tables or rows in tables:
+        types = {"term": "bigint", "block": "integer", "documents": "integer", "data": "bytea"}
+        _check_columns(url, postings, types, tables.get(postings))
+        types = {"block": "integer", "version": "bigint", "data": "bytea"}
+        _check_columns(url, rows, types, tables.get(rows))
+    return has_words
 
 
 def _check_columns(url: PgUrl, table: str, expected: dict[str, str], actual: dict[str, str] | None) -> None:
@@ -173,7 +211,7 @@ def _check_format(connection: PgConnection, url: PgUrl) -> None:
         raise CollectionError(
             f"the creation of {url.name} was not completed: drop the schema {url.schema}, and create it again"
         )
-    if row[0] != FORMAT:
+    if row[0] not in READABLE_FORMATS:
         raise CollectionError(f"{url.name} has format {row[0]}, this snuh reads {FORMAT}: update snuh")
 
 

@@ -6,6 +6,7 @@ import logging
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,16 @@ import numpy as np
 from snuh.collection.backend import Columns, NewDocument, State, by_id, to_columns
 from snuh.collection.model_files import ModelFiles, files_of
 from snuh.collection.postgres.connection import PgConnection, PgPool
-from snuh.collection.postgres.schema import FORMAT, codes_table, create_codes, create_statements
+from snuh.collection.postgres.schema import (
+    FORMAT,
+    codes_table,
+    create_index_tables,
+    create_statements,
+    index_tables,
+)
 from snuh.collection.postgres.sql import exact_json, to_bits
+from snuh.collection.postgres.words import Texts, WordWriter
+from snuh.collection.ranking import TermReader
 from snuh.collection.results import Added
 from snuh.corpus import Document
 from snuh.encoding import encode_documents
@@ -47,8 +56,8 @@ class PgState(State):
 class PgWrite:
     """An open write transaction, which holds the lock on the state row."""
 
-    def __init__(self, connection: PgConnection, state: PgState) -> None:
-        self._connection, self.state = connection, state
+    def __init__(self, connection: PgConnection, state: PgState, words: WordWriter | None) -> None:
+        self._connection, self.state, self._words = connection, state, words
         self._next_seq = state.next_seq
 
     @property
@@ -69,6 +78,8 @@ class PgWrite:
             self._next_seq += doc_id not in replaced
         self._copy_documents(rows, columns, seqs)
         self.copy_codes(self.state.codes, [(seqs[doc_id], row.code) for doc_id, row in rows.items()])
+        if self._words is not None:
+            self._words.add([(seqs[doc_id], row.document.text, row.code) for doc_id, row in rows.items()])
         fields = sorted({name for row in rows.values() for name in row.document.metadata})
         if fields:
             self._connection.execute(
@@ -117,32 +128,48 @@ class PgWrite:
         """Delete documents by seq."""
         rows = [int(seq) for seq in seqs]
         for table in ("documents", self.state.codes):
-            self.delete_rows(table, rows)
+            self._connection.execute(f"DELETE FROM {table} WHERE seq = ANY(%s::bigint[])", (rows,))
+        if self._words is not None:
+            self._words.remove(rows)
 
-    def delete_rows(self, table: str, seqs: Sequence[int]) -> None:
-        """Delete rows of one table by seq."""
-        self._connection.execute(f"DELETE FROM {table} WHERE seq = ANY(%s::bigint[])", (list(seqs),))
+    # Rehashing: the codes and words of the next model are collected in tables of their own
 
-    # Rehashing: the codes of the next model are collected in a table of their own
-
-    def start_rehash(self, table: str, bits: int, files: ModelFiles, token: str) -> None:
-        """Create an empty table for the codes of another model, and store the model."""
+    def start_rehash(self, table: str, model: Model, files: ModelFiles, token: str) -> None:
+        """Create empty tables for the codes and words of another model, and store the model."""
         orphans = self._connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
-            "AND relkind = 'r' AND relname ~ '^codes_[0-9]+$' AND relname <> %s",
-            (self.state.codes,),
+            "AND relkind = 'r' AND relname ~ '^(codes|postings|rows)_[0-9]+$' AND relname <> ALL(%s)",
+            (list(index_tables(self.state.codes)),),
         )
         for (name,) in orphans.fetchall():  # of interrupted rehashes
             self._connection.execute(f"DROP TABLE {name}")
-        self._connection.execute(create_codes(table, bits))
+        for statement in create_index_tables(table, model.bits, words=self._words is not None):
+            self._connection.execute(statement)
         _save_model(self._connection, files)
         self._connection.execute("UPDATE state SET rehash = %s", (token,))
 
-    def switch(self, table: str, *, model: str, bits: int) -> None:
-        """Make another table the one with the current codes."""
+    def add_rehashed(self, table: str, documents: Texts, words: WordWriter | None) -> None:
+        """Add documents with their new codes."""
+        self.copy_codes(table, [(seq, code) for seq, _, code in documents])
+        if words is not None:
+            words.add(documents)
+
+    def remove_rehashed(self, table: str, changed: list[int], words: WordWriter | None) -> None:
+        """Remove documents that were replaced or deleted after they were added."""
         self._connection.execute(
-            f"DELETE FROM {table} c WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.seq = c.seq)"
+            f"DELETE FROM {table} c WHERE seq = ANY(%s::bigint[]) "
+            "OR NOT EXISTS (SELECT 1 FROM documents d WHERE d.seq = c.seq)",
+            (changed,),
         )
+        if words is not None:
+            words.remove([*changed, *words.deleted()])
+
+    def words_in(self, table: str, model: Model, reader: TermReader | None) -> WordWriter | None:
+        """Return the writer of the index of words that belongs to a code table; None without a reader."""
+        return None if reader is None else WordWriter(self._connection, table, model.bits, reader)
+
+    def switch(self, table: str, *, model: str, bits: int) -> None:
+        """Make other tables those with the current codes and words."""
         self._connection.execute(
             "UPDATE state SET model = %s, bits = %s, codes = %s, rehash = NULL", (model, bits, table)
         )
@@ -157,10 +184,17 @@ class PgWrite:
         )
 
 
-def create_tables(connection: PgConnection, files: ModelFiles, bits: int) -> PgState:
+def term_reader(model: Model) -> TermReader:
+    """Return what turns texts into terms for the index of words."""
+    if model.features is None:
+        raise CollectionError("this collection has a model without a vocabulary: restore it from a copy")
+    return TermReader(model.features.analyzer)
+
+
+def create_tables(connection: PgConnection, files: ModelFiles, bits: int, *, words: bool) -> PgState:
     """Create the tables of an empty collection and return its state."""
     state = PgState(files.fingerprint, bits, secrets.token_hex(8), 1, codes_table(0), 0, None)
-    for statement in (*create_statements(), create_codes(state.codes, bits)):
+    for statement in (*create_statements(), *create_index_tables(state.codes, bits, words=words)):
         connection.execute(statement)
     _save_model(connection, files)
     connection.execute(
@@ -198,52 +232,58 @@ def _columns(document: Document) -> Columns:
 def rehash(
     backend: PgBackend, pool: PgPool, model: Model, *, progress: Callable[[float], None] | None
 ) -> None:
-    """Encode every document with `model` into a new table, then switch to it.
+    """Encode every document with `model` into new tables, then switch to them.
 
-    Transactions that still read the old table see the old state; it is dropped after them.
+    Transactions that still read the old tables see the old state; they are dropped after them.
     """
     files, token = files_of(model), secrets.token_hex(8)
     with backend.writing() as write:
         start, end, table = write.number, write.state.next_seq, codes_table(write.number)
-        write.start_rehash(table, model.bits, files, token)
+        write.start_rehash(table, model, files, token)
+    reader = term_reader(model) if backend.has_words else None
     last = 0
     while batch := backend.documents(after=last, limit=BATCH_DOCUMENTS):
-        with backend.writing() as write:
-            _check_not_superseded(write, token, name=backend.name)
-            write.copy_codes(table, _encoded(batch, model))
+        with _continuing(backend, token) as write:
+            write.add_rehashed(table, _encoded(batch, model), write.words_in(table, model, reader))
         last = batch[-1][0]
         if progress is not None:
             progress(min(1.0, last / max(1, end - 1)))
-    with backend.writing() as write:
-        _check_not_superseded(write, token, name=backend.name)
+    with _continuing(backend, token) as write:
         # Catch up with concurrent writes while holding the write lock.
+        words = write.words_in(table, model, reader)
         changed = [seq for seq in backend.changed_since(start).tolist() if seq <= last]
-        write.delete_rows(table, changed)
+        write.remove_rehashed(table, changed, words)
         for first in range(0, len(changed), BATCH_DOCUMENTS):
             documents = backend.documents_of(changed[first : first + BATCH_DOCUMENTS])
-            write.copy_codes(table, _encoded(list(documents.items()), model))
+            write.add_rehashed(table, _encoded(list(documents.items()), model), words)
         while batch := backend.documents(after=last, limit=BATCH_DOCUMENTS):
-            write.copy_codes(table, _encoded(batch, model))
+            write.add_rehashed(table, _encoded(batch, model), words)
             last = batch[-1][0]
         write.switch(table, model=files.fingerprint, bits=model.bits)
         old = write.state.codes
     try:
         with pool.writing() as connection:
-            connection.execute(f"DROP TABLE IF EXISTS {old}")
+            connection.execute(f"DROP TABLE IF EXISTS {', '.join(index_tables(old))}")
     except SnuhError as error:  # it only wastes space until the next rehash
-        logger.warning("the table of the old codes could not be dropped: %s", error)
+        logger.warning("the tables of the old codes could not be dropped: %s", error)
 
 
-def _encoded(batch: Sequence[tuple[int, Document]], model: Model) -> Iterator[tuple[int, bytes | None]]:
-    seqs = iter([seq for seq, _ in batch])
-    for encoded in encode_documents(model, [document for _, document in batch]):
-        for code in encoded.packed():
-            yield next(seqs), code
+def _encoded(batch: Sequence[tuple[int, Document]], model: Model) -> Texts:
+    codes = [
+        code
+        for encoded in encode_documents(model, [document for _, document in batch])
+        for code in encoded.packed()
+    ]
+    return [(seq, document.text, code) for (seq, document), code in zip(batch, codes, strict=True)]
 
 
-def _check_not_superseded(write: PgWrite, token: str, *, name: str) -> None:
-    if write.state.rehash != token:
-        raise CollectionError(f"{name}: another rehash has started: this one stops")
+@contextmanager
+def _continuing(backend: PgBackend, token: str) -> Iterator[PgWrite]:
+    """Begin a write of a rehash; CollectionError if another rehash has started."""
+    with backend.writing() as write:
+        if write.state.rehash != token:
+            raise CollectionError(f"{backend.name}: another rehash has started: this one stops")
+        yield write
 
 
 def check_codes_present(connection: PgConnection, state: PgState, model: Model, *, name: str) -> None:
