@@ -34,6 +34,7 @@ MAX_COMPARED_FIELDS, MAX_LISTED_FIELDS = 1_000, 20  # in the message about an un
 PHRASE_CANDIDATES = 4  # documents whose texts are read for each hit of a query with phrases
 MAX_PHRASE_CANDIDATES = 20_000  # documents with all words of a phrase that are read at most, the best first
 FEEDBACK_DOCUMENTS, FEEDBACK_CHARACTERS = 10, 2_000  # that are added to a query, and of each text
+FEEDBACK_CODE_WEIGHT = 0.7  # when they are looked for: a wrong one costs more than a missed one
 MAX_TIES = 10_000  # documents at the same distance that words put in order
 TIES_AHEAD = 50  # documents that are found beyond the last hit, which often complete its distance
 READ_AT_ONCE = 8  # documents, to compare their texts with a query
@@ -358,7 +359,8 @@ class QueryEngine:
         The best document counts most, the n-th 1/n as much.
         """
         analyzer = self.features.analyzer
-        best = self.backend.rank(query, analyzer=analyzer, k=FEEDBACK_DOCUMENTS, where=options.where).matches
+        first = replace(query, code_weight=FEEDBACK_CODE_WEIGHT)
+        best = self.backend.rank(first, analyzer=analyzer, k=FEEDBACK_DOCUMENTS, where=options.where).matches
         seqs = [match.seq for match in best]
         documents = self.backend.documents_of(seqs, characters=FEEDBACK_CHARACTERS)
         coded = self.backend.codes_of(seqs)

@@ -31,15 +31,20 @@ from snuh.features.counting import TermColumns
 from snuh.index.bm25 import (
     Part,
     Postings,
-    Standard,
     bm25_scores,
     build_postings,
-    code_scores,
     key_of,
     merge_postings,
-    standardize,
     telling_terms,
-    top_rows,
+)
+from snuh.index.fusion import (
+    BitCounts,
+    CodedRows,
+    Standard,
+    best_rows,
+    code_scores,
+    score_table,
+    standardize_words,
 )
 from snuh.io import atomic_write
 
@@ -130,6 +135,7 @@ class WordTable:
         self.fingerprint = f"{zlib.crc32(json.dumps(analyzer.to_json(), sort_keys=True).encode()):08x}"
         self._terms = IndexTerms(analyzer)
         self._reader: TermReader | None = None
+        self._spare: list[NDArray[np.float32]] = []
         self._set_base(empty_rows())
         self.stamp: Stamp | None = None
         if (file := read_word_file(self.path, self.fingerprint)) is not None:
@@ -140,12 +146,12 @@ class WordTable:
     def _set_base(self, base: PostingRows) -> None:
         self.base, self.tail = base, empty_rows()
         self.live: NDArray[np.bool_] | None = None  # rows of the base that are current; None for all
-        self._aligned: dict[tuple[str, int], _Codes] = {}  # by the token of the codes and the part
+        self._coded: _Coded | None = None
+        self._set_parts()
 
-    @property
-    def parts(self) -> list[tuple[NDArray[np.int64], Part]]:
-        """The seqs and postings to search."""
-        return [
+    def _set_parts(self) -> None:
+        """Set the seqs and postings to search, after a change."""
+        self.parts = [
             (self.base.seqs, Part(self.base.postings, self.live)),
             (self.tail.seqs, Part(self.tail.postings)),
         ]
@@ -207,10 +213,12 @@ class WordTable:
         if in_base.any():
             self.live = ~in_base if self.live is None else self.live & ~in_base
         self.tail = _merge([self.tail], keep=[~mask_of(self.tail.seqs, seqs)])
+        self._set_parts()
 
     def _insert(self, parts: list[PostingRows]) -> None:
         if parts:
             self.tail = _merge([self.tail, *parts])
+            self._set_parts()
 
     def rank(
         self, query: WordQuery, codes: CodeTable, *, k: int, among: NDArray[np.int64] | None, bits: int
@@ -224,52 +232,56 @@ class WordTable:
             among: seqs of the documents that may match, ascending; all by default.
             bits: length of the codes.
         """
-        terms = self._terms
+        terms, parts = self._terms, self.parts
         required = [key_of(term) for text in query.required for term in terms.all_terms(text)]
         excluded = [key_of(term) for text in query.excluded for term in terms.all_terms(text)]
-        parts = self.parts
-        word_scores = bm25_scores(
-            [part for _, part in parts], self._weights(terms.terms(query.text), query.related)
+        weights = self._weights(terms.terms(query.text), query.related)
+        word_scores = bm25_scores([part for _, part in parts], weights, spare=self._spare)
+        word_scale = standardize_words(
+            [(part, scores) for (_, part), scores in zip(parts, word_scores, strict=True)]
         )
-        word_scale = standardize(
-            [(scores, part.live) for scores, (_, part) in zip(word_scores, parts, strict=True)]
-        )
-        aligned = [self._codes_of(codes, number) for number in range(len(parts))]
-        by_code = [np.zeros(len(seqs), dtype=np.float32) for seqs, _ in parts]
-        code_scale = Standard(0.0, 0.0)
+        table, code_scale, coded = score_table(query.margins, codes.width), Standard(0.0, 0.0), None
         if query.margins is not None:
-            by_code = [code_scores(rows.codes, query.margins) for rows in aligned]
-            code_scale = standardize([(s, rows.has_code) for s, rows in zip(by_code, aligned, strict=True)])
-            for scores, rows in zip(by_code, aligned, strict=True):
-                if rows.has_code is not None:
-                    scores[~rows.has_code] = code_scale.mean  # neither near nor far
+            coded = self._codes_of(codes)
+            scale = coded.counts.standardize(query.margins)
+            code_scale = Standard(scale.mean, scale.inverse * query.code_weight)
         matches: list[RankedMatch] = []
         found: set[str] = set()
         wanted = {term: key_of(term) for term in dict.fromkeys(terms.all_terms(query.text))}
-        for number, (seqs, part) in enumerate(parts):
-            allowed = _allowed(part, seqs, among, required, excluded)
-            has_code = np.zeros(len(seqs), dtype=bool) if query.margins is None else aligned[number].has_code
-            if has_code is not None:  # a hit has a word of the query, or a code to compare
-                has_any = has_code | (word_scores[number] > 0)
-                allowed = has_any if allowed is None else allowed & has_any
-            best, sums = top_rows(
-                word_scores[number], by_code[number], (word_scale, code_scale), k=k, allowed=allowed
+        for number, ((seqs, part), by_word) in enumerate(zip(parts, word_scores, strict=True)):
+            if not len(seqs):
+                continue
+            rows = None if coded is None else coded.parts[number]
+            best = best_rows(
+                by_word,
+                rows,
+                table,
+                (word_scale, code_scale),
+                k=k,
+                allowed=_allowed(part, seqs, among, required, excluded),
+                floor=matches[k - 1].score if 0 < k <= len(matches) else -np.inf,
             )
-            terms_of: list[set[str]] = [set() for _ in best]
+            terms_of: list[set[str]] = [set() for _ in best.rows]
             for term, key in wanted.items():
                 having = part.postings.rows_of(key)
-                for index in np.flatnonzero(np.isin(best, having, assume_unique=True)).tolist():
+                for index in np.flatnonzero(_contains(having, best.rows)).tolist():
                     terms_of[index].add(term.removeprefix(STOP))
                 if len(having) and (part.live is None or part.live[having].any()):
                     found.add(term.removeprefix(STOP))
-            by_words = _standardized(word_scores[number][best], word_scale)
-            by_codes = _standardized(by_code[number][best], code_scale)
-            distances = _distances(aligned[number], best, query.code, bits)
-            columns = (seqs[best], sums, distances, by_words, by_codes, np.arange(len(best)))
-            for seq, total, distance, word, code, index in zip(*(c.tolist() for c in columns), strict=True):
-                has = frozenset(terms_of[index])
+            by_words = word_scale.apply(best.words)
+            if rows is None:
+                by_codes, distances = np.zeros(len(best.rows)), np.full(len(best.rows), bits // 2)
+            else:
+                by_codes = code_scale.apply(code_scores(rows.codes[best.rows], table))
+                if rows.has_code is not None:
+                    by_codes[~rows.has_code[best.rows]] = 0.0  # neither near nor far
+                distances = _distances(rows, best.rows, query.code, bits)
+            columns = (seqs[best.rows], best.sums, distances, by_words, by_codes)
+            for index, (seq, total, distance, word, code) in enumerate(
+                zip(*(column.tolist() for column in columns), strict=True)
+            ):
                 own = None if query.margins is None else code
-                matches.append(RankedMatch(seq, total, distance, word, own, has))
+                matches.append(RankedMatch(seq, total, distance, word, own, frozenset(terms_of[index])))
         matches.sort(key=lambda match: (-match.score, match.distance, match.seq))
         return Ranking(matches[:k], frozenset(found))
 
@@ -299,8 +311,8 @@ class WordTable:
             counts = Counter({key: counts[key] for key in telling})
         wanted = np.asarray(seqs, dtype=np.int64)
         result = np.zeros(len(wanted), dtype=np.float32)
-        for (known, part), scores in zip(
-            parts, bm25_scores([part for _, part in parts], counts), strict=True
+        for (known, part), by_word in zip(
+            parts, bm25_scores([part for _, part in parts], counts, spare=self._spare), strict=True
         ):
             if not len(known):
                 continue
@@ -308,27 +320,39 @@ class WordTable:
             has = known[rows] == wanted
             if part.live is not None:
                 has &= part.live[rows]
-            result[has] = scores[rows[has]]
+            order = np.argsort(by_word.rows)
+            listed, scores = by_word.rows[order], by_word.scores[order]
+            has &= _contains(listed, rows)
+            result[has] = scores[np.searchsorted(listed, rows[has])]
         return result
 
-    def _codes_of(self, codes: CodeTable, number: int) -> _Codes:
+    def _codes_of(self, codes: CodeTable) -> _Coded:
+        """Return the codes of the rows of all parts."""
+        token = "" if codes.stamp is None else codes.stamp.token
+        before = self._coded
+        if before is not None and before.token == token and before.of is self.parts:
+            return before
+        parts = [self._align(codes, number) for number in range(len(self.parts))]
+        if before is not None and len(before.parts[0].codes) == len(parts[0].codes):
+            base = before.base.updated(before.parts[0], parts[0])
+        else:
+            base = BitCounts.of(parts[0])
+        counts = sum((BitCounts.of(part) for part in parts[1:]), base)
+        self._coded = _Coded(token, self.parts, parts, base, counts)
+        return self._coded
+
+    def _align(self, codes: CodeTable, number: int) -> CodedRows:
         """Return the codes of the rows of a part; they are the code file itself if it has the same rows."""
         seqs, part = self.parts[number]
         if codes.live is None and not len(codes.tail.seqs) and np.array_equal(codes.base.seqs, seqs):
-            return _Codes(codes.base.codes, part.live)
-        key = ("" if codes.stamp is None else codes.stamp.token, number)
-        if (cached := self._aligned.get(key)) is not None:
-            return cached
+            return CodedRows(codes.base.codes, part.live)
         rows = codes.rows()
         aligned = np.zeros((len(seqs), codes.width), dtype=np.uint8)
         has_code = mask_of(seqs, rows.seqs)
         aligned[has_code] = rows.codes[rows_of(rows.seqs, seqs[has_code])]
         if part.live is not None:
             has_code &= part.live  # a dead row may be that of a replaced document, whose code is in the tail
-        if len(self._aligned) >= 4:
-            self._aligned.clear()
-        self._aligned[key] = _Codes(aligned, has_code)
-        return self._aligned[key]
+        return CodedRows(aligned, has_code)
 
     @property
     def needs_saving(self) -> bool:
@@ -351,11 +375,14 @@ class WordTable:
         self._set_base(file[1] if file is not None and file[0] == self.stamp else rows)
 
 
-class _Codes(NamedTuple):
-    """The codes of rows, and which live rows have one; None for all."""
+class _Coded(NamedTuple):
+    """The codes of all rows at some state of the collection."""
 
-    codes: NDArray[np.uint8]
-    has_code: NDArray[np.bool_] | None
+    token: str  # of the codes
+    of: list[tuple[NDArray[np.int64], Part]]
+    parts: list[CodedRows]
+    base: BitCounts  # of the first part
+    counts: BitCounts  # of all
 
 
 def _allowed(
@@ -377,12 +404,16 @@ def _allowed(
     return np.logical_and.reduce(masks) if masks else None
 
 
-def _standardized(scores: NDArray[np.float32], scale: Standard) -> NDArray[np.float64]:
-    return (scores.astype(np.float64) - scale.mean) * scale.inverse
+def _contains(listed: NDArray[np.integer], values: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return which values are in a list, which is ascending."""
+    if not len(listed):
+        return np.zeros(len(values), dtype=np.bool_)
+    places = np.minimum(np.searchsorted(listed, values.astype(listed.dtype)), len(listed) - 1)
+    return listed[places] == values
 
 
 def _distances(
-    codes: _Codes, rows: NDArray[np.int64], code: NDArray[np.uint8] | None, bits: int
+    codes: CodedRows, rows: NDArray[np.int64], code: NDArray[np.uint8] | None, bits: int
 ) -> NDArray[np.int64]:
     """Return the Hamming distances of rows; that of unrelated codes where there is none to compare."""
     unknown = np.full(len(rows), bits // 2)
