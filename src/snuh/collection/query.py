@@ -204,12 +204,12 @@ class QueryEngine:
         if options.mode == "codes":
             return self._search_by_codes(texts, options)
         parsed = [parse_query(text) for text in texts]
-        rows = self.transform([query.text for query in parsed])
         if options.where is not None:
             check_filter(options.where, self.backend)
-        search = self._search_by_words
-        if options.mode == "hybrid" and not self.backend.has_words:
-            search = self._search_shortlist
+        if options.mode == "words":
+            return [self._search_by_words(query, None, options) for query in parsed]
+        rows = self.transform([query.text for query in parsed])
+        search = self._search_by_words if self.backend.has_words else self._search_shortlist
         return [search(query, rows[[index]], options) for index, query in enumerate(parsed)]
 
     def search_codes(self, codes: NDArray[np.uint8], options: ResolvedOptions) -> list[Hits]:
@@ -310,10 +310,12 @@ class QueryEngine:
             for query in ranked
         ]
 
-    def _search_by_words(self, query: QueryText, row: FeatureRows, options: ResolvedOptions) -> Hits:
-        """Search by words, and in hybrid mode by the code of the query's feature row if it is not empty."""
+    def _search_by_words(
+        self, query: QueryText, row: FeatureRows | None, options: ResolvedOptions
+    ) -> Hits:
+        """Search by words, and by the code of the query's feature row if there is one that is not empty."""
         analyzer = self.features.analyzer
-        margins = self.model.encoder.margins(row)[0] if options.mode == "hybrid" and row.nnz else None
+        margins = self.model.encoder.margins(row)[0] if row is not None and row.nnz else None
         words = WordQuery(
             text=query.text,
             required=(*query.required, *query.phrases),
