@@ -1,11 +1,12 @@
 """Ways to add up words and codes in a hybrid search, with judged queries: nDCG@10, MAP, recall@100.
 
-    python -m benchmarks.fusion ir/cranfield ir/npl ir/med ir/cisi --models models > results/fusion.json
+    python -m benchmarks.fusion ir/cranfield ir/npl ir/med ir/cisi > results/fusion.json
 
 Every way scores all documents, with dense arrays and one matrix product for all queries, so that it is
-independent of the index of a collection. "z-scores, feedback" is what a collection does. A learnt weight of the
-codes needs no labels: it is the one with which the second halves of 200 documents are found best by five words
-of the first. Prints JSON.
+independent of the index of a collection. "z-scores, feedback" is what a collection does, and the other ways
+with feedback differ from it by what their names say; "best score" divides scores by that of the best. A
+learnt weight of the codes needs no labels: it is the one with which the second halves of 200 documents are
+found best by five words of the first. Prints JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from snuh.metrics import ranking_quality
 from snuh.model import Model
 
 Scores = NDArray[np.float64]  # (queries, documents)
-FUSIONS = ("z-scores", "maximum", "RRF 60", "RRF 10")
 WEIGHTS = (0.0, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
 PSEUDO_QUERIES, PSEUDO_WORDS = 200, 5
 
@@ -41,6 +41,7 @@ class Way:
     """How scores are made and added up."""
 
     fusion: str = "z-scores"
+    final: str | None = None  # of the second pass, if it is another
     k1: float = 1.2
     b: float = 0.5
     weight: float | None = 1.0  # of the codes; None to learn it
@@ -53,31 +54,24 @@ class Way:
 DEFAULT = Way()
 WAYS = {
     "z-scores": replace(DEFAULT, documents=0),
-    "maximum": replace(DEFAULT, fusion="maximum", documents=0),
-    "RRF, 60": replace(DEFAULT, fusion="RRF 60", documents=0),
-    "RRF, 10": replace(DEFAULT, fusion="RRF 10", documents=0),
-    "z-scores, learnt weight": replace(DEFAULT, weight=None, documents=0),
+    "best score": replace(DEFAULT, fusion="best score", documents=0),
+    "RRF 60": replace(DEFAULT, fusion="RRF 60", documents=0),
+    "learnt weight": replace(DEFAULT, weight=None, documents=0),
     "z-scores, feedback": DEFAULT,
-    "maximum, feedback": replace(DEFAULT, fusion="maximum", first_weight=1.0),
-    "RRF 60, feedback": replace(DEFAULT, fusion="RRF 60"),
-    "RRF 10, feedback": replace(DEFAULT, fusion="RRF 10"),
+    "best score, feedback": replace(DEFAULT, fusion="best score", first_weight=1.0),
+    "RRF 60, feedback": replace(DEFAULT, fusion="RRF 60", first_weight=1.0),
     "learnt weight, feedback": replace(DEFAULT, weight=None),
     "b 0.75, first weight 1": replace(DEFAULT, b=0.75, first_weight=1.0),
     "b 0.75": replace(DEFAULT, b=0.75),
-    "b 0.4": replace(DEFAULT, b=0.4),
-    "k1 0.9, b 0.4": replace(DEFAULT, k1=0.9, b=0.4),
     "first weight 1": replace(DEFAULT, first_weight=1.0),
-    "first weight 0.5": replace(DEFAULT, first_weight=0.5),
     "weight 0.7": replace(DEFAULT, weight=0.7),
     "weight 1.4": replace(DEFAULT, weight=1.4),
     "5 documents": replace(DEFAULT, documents=5),
-    "20 documents": replace(DEFAULT, documents=20),
     "30 documents": replace(DEFAULT, documents=30),
     "5 terms": replace(DEFAULT, terms=5),
-    "15 terms": replace(DEFAULT, terms=15),
     "50 terms": replace(DEFAULT, terms=50),
-    "feedback 0.3": replace(DEFAULT, fraction=0.3),
-    "feedback 0.7": replace(DEFAULT, fraction=0.7),
+    "codes alone": replace(DEFAULT, fusion="codes", documents=0),
+    "codes alone, feedback": replace(DEFAULT, final="codes"),
 }
 
 
@@ -140,6 +134,7 @@ class World:
         texts = [corpus.judged.texts[query] for query in self.queries]
         self.words = self.matrix([self.features.analyzer.terms(text) for text in texts])
         self.margins = self.margins_of(texts)
+        self.bm25: dict[tuple[float, float], Any] = {}
 
     def matrix(self, tokens: Sequence[Sequence[str]]) -> Any:
         """Return counts of terms (texts, terms)."""
@@ -177,7 +172,9 @@ class World:
     def rank(self, way: Way) -> Scores:
         """Return the scores of all documents for the judged queries."""
         assert way.weight is not None
-        weights, idf = bm25(self.counts, way)
+        if (way.k1, way.b) not in self.bm25:
+            self.bm25[way.k1, way.b] = bm25(self.counts, way)
+        weights, idf = self.bm25[way.k1, way.b]
         words, margins = sparse.csr_matrix(self.words), self.margins
         first = way.first_weight if way.documents else way.weight
         totals = fuse(way.fusion, dense(words @ weights.T), margins @ self.signs.T, first)
@@ -196,7 +193,7 @@ class World:
             directions.append(shares @ self.signs[documents])
         margins = margins + unit(np.array(directions))
         by_words = dense(sparse.csr_matrix(np.array(expanded)) @ weights.T)
-        return fuse(way.fusion, by_words, margins @ self.signs.T, way.weight)
+        return fuse(way.final or way.fusion, by_words, margins @ self.signs.T, way.weight)
 
     def learn_weight(self, way: Way) -> float:
         """Return the weight of codes with which halves of documents find the other half best."""
@@ -239,7 +236,9 @@ def fuse(fusion: str, words: Scores, codes: Scores, weight: float) -> Scores:
     """Add up the scores of words and codes."""
     if fusion == "z-scores":
         return standardized(words) + weight * standardized(codes)
-    if fusion == "maximum":
+    if fusion == "codes":
+        return codes
+    if fusion == "best score":
         return normalized_to_best(words) + weight * normalized_to_best(codes)
     constant = float(fusion.removeprefix("RRF "))
     return 1.0 / (constant + ranks(words)) + weight / (constant + ranks(codes))

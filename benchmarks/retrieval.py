@@ -1,8 +1,8 @@
 """Searches by judged queries: hybrid beside words, codes, bm25s, TF-IDF and LSA, at several code lengths.
 
-Each folder has the layout of BEIR. bm25s uses Snowball stems and its English stop words. Differences to it come
-with the interval of a paired bootstrap over queries. Prints JSON. Needs bm25s (pip install bm25s). The searches
-are those of "snuh reproduce search".
+Each folder has the layout of BEIR. bm25s uses Snowball stems and its English stop words. Differences to it
+come with the interval of a paired bootstrap over queries. Prints JSON. Needs bm25s (pip install bm25s). The
+searches are those of "snuh reproduce search".
 
     python -m benchmarks.retrieval ir/cranfield ir/npl ir/med ir/cisi > results/retrieval.json
 """

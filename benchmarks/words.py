@@ -2,11 +2,12 @@
 
     python -m benchmarks.words [--documents 1000000] [--queries 1000] > results/words.json
 
-The documents are sentences of the abstracts of arxiv100k, and documents of agnews and paragraphs of ng20 up to
-their number; all from SNUH_DATA. A query has 2 to 5 different words of a random document, without stop words.
-Every contender answers a query before the next query, on one thread. A search of a collection takes a text
-and returns 10 hits with their documents; tantivy (stemmed, English) returns the addresses of 10 documents,
-bm25s (Snowball stems, numba) their rows. Prints JSON. Needs pip install tantivy bm25s.
+The documents are sentences of the abstracts of arxiv100k, documents of agnews, paragraphs and at last
+sentences of ng20, up to their number; all from SNUH_DATA. A query has 2 to 5 different words of a random
+document, without stop words. The contenders take turns at every query, on one thread. A search of a
+collection takes a text and returns 10 hits with their documents; tantivy (stemmed, English) returns the
+addresses of 10 documents, bm25s (Snowball stems, numba) their rows. Prints JSON. Needs
+pip install tantivy bm25s.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from snuh.corpus import Document, open_source
 from snuh.features.analyzer import Analyzer
 from snuh.features.languages import stop_words
 from snuh.hasher import TextHasher
+from snuh.model import Model
 
 K, MIN_CHARACTERS, MAX_CHARACTERS = 10, 20, 1_000
 SENTENCE, PARAGRAPH = re.compile(r"(?<=[.!?])\s+(?=[A-Z])"), re.compile(r"\n\s*\n")
@@ -47,8 +49,11 @@ def main() -> None:
     )
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=1_000)
+    parser.add_argument(
+        "--adding", type=int, default=100_000, help="documents that are added to empty collections"
+    )
     parser.add_argument("--method", default="itq", help="of the codes, trained on 20,000 of the documents")
-    parser.add_argument("--folder", type=Path, help="where to keep the collections; a temporary one by default")
+    parser.add_argument("--folder", type=Path, help="where to keep the indexes; a temporary one by default")
     options = parser.parse_args()
     prefer_compiled()
     texts = short_texts(options.documents)
@@ -56,7 +61,10 @@ def main() -> None:
     report: dict[str, Any] = {"documents": len(texts), "queries": len(queries), "k": K}
     with TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
-        report["adding"] = add_documents(texts, folder, method=options.method)
+        model = train(texts[:TRAINING_DOCUMENTS], options.method)
+        report["adding"] = rates_of_adding(texts[: options.adding], Path(temporary), model)
+        if not (folder / "words").exists():
+            add_documents(texts, folder / "words", model, words=True)
         memory = rss()
         with Collection(folder / "words") as collection:
             collection.search(queries[0])
@@ -101,25 +109,34 @@ def draw_queries(texts: list[str], count: int) -> list[str]:
     queries: list[str] = []
     while len(queries) < count:
         text = rng.choice(texts)
-        words = sorted({text[token.start : token.end] for token in analyzer.tokens(text)} )
+        words = sorted({text[token.start : token.end] for token in analyzer.tokens(text)})
         if len(words) >= 5:
             queries.append(" ".join(rng.sample(words, rng.randint(2, 5))))
     return queries
 
 
-def add_documents(texts: list[str], folder: Path, *, method: str) -> dict[str, float]:
-    """Return the documents added per second, with and without an index of words."""
-    model = TextHasher(method, bits=64, seed=0).fit(texts[:TRAINING_DOCUMENTS]).model_
+def train(texts: list[str], method: str) -> Model:
+    """Return a model."""
+    model = TextHasher(method, bits=64, seed=0).fit(texts).model_
     assert model is not None
-    rates = {}
-    for name in ("no-words", "words"):
-        if (folder / name).exists():
-            continue
-        start = time.perf_counter()
-        with Collection.create(folder / name, model, words=name == "words") as collection:
-            collection.add(Document(str(number), text) for number, text in enumerate(texts))
-        rates[f"{name}_per_second"] = round(len(texts) / (time.perf_counter() - start))
-    return rates
+    return model
+
+
+def rates_of_adding(texts: list[str], folder: Path, model: Model, *, rounds: int = 3) -> dict[str, float]:
+    """Return the documents added in a second, with and without an index of words: the median of rounds."""
+    rates: dict[str, list[float]] = {"with words": [], "without words": []}
+    for number in range(rounds):
+        for name in rates:
+            start = time.perf_counter()
+            add_documents(texts, folder / f"{name} {number}", model, words=name == "with words")
+            rates[name].append(len(texts) / (time.perf_counter() - start))
+    return {name: round(float(np.median(values))) for name, values in rates.items()}
+
+
+def add_documents(texts: list[str], folder: Path, model: Model, *, words: bool) -> None:
+    """Create a collection of documents."""
+    with Collection.create(folder, model, words=words) as collection:
+        collection.add(Document(str(number), text) for number, text in enumerate(texts))
 
 
 def build_tantivy(texts: list[str], folder: Path) -> tuple[Search, int]:
@@ -163,20 +180,29 @@ def build_bm25s(texts: list[str], folder: Path) -> tuple[Search, int]:
 
 
 def measure(contenders: dict[str, Search], queries: list[str]) -> dict[str, dict[str, float]]:
-    """Return the median and the 95th percentile of each contender; they take turns at every query."""
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for name, search in contenders.items():  # what is loaded or compiled once
+    """Return the median and the 95th percentile of each contender in milliseconds; they take turns.
+
+    Beside the time, that of the processor is measured: on a machine with other work only the latter tells.
+    """
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
+    for search in contenders.values():  # what is loaded or compiled once
         for query in queries[:20]:
             search(query)
     for query in queries:
         for name, search in contenders.items():
-            start = time.perf_counter()
+            start, processor = time.perf_counter(), time.thread_time()
             search(query)
-            seconds[name].append(time.perf_counter() - start)
-    return {
-        name: {"median": round(1e3 * float(np.median(times)), 3), "p95": round(1e3 * float(np.quantile(times, 0.95)), 3)}
-        for name, times in seconds.items()
-    }
+            seconds[name].append((time.perf_counter() - start, time.thread_time() - processor))
+    report = {}
+    for name, times in seconds.items():
+        elapsed, used = 1e3 * np.array(times).T
+        report[name] = {
+            "median": round(float(np.median(elapsed)), 3),
+            "p95": round(float(np.quantile(elapsed, 0.95)), 3),
+            "processor_median": round(float(np.median(used)), 3),
+            "processor_p95": round(float(np.quantile(used, 0.95)), 3),
+        }
+    return report
 
 
 def rss() -> int:

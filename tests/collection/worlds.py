@@ -205,7 +205,7 @@ def assert_answers_like(collection: Collection, mirror: Mirror, *, texts: Iterab
 
 
 def assert_nearest(hits: Sequence[Hit], mirror: Mirror, text: str, *, k: int) -> None:
-    """Check that hits are the k nearest, ties ordered by words, up to rounding: some word scores are equal."""
+    """Check that hits are the k nearest, ties ordered by words, up to rounding: word scores may be equal."""
     expected = mirror.search(text, k=k)
     if hits == expected:
         return

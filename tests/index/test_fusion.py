@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.index.test_bm25 import postings_of
 
 from snuh.codes import pack, unpack
 from snuh.index.bm25 import Part, WordScores
@@ -18,7 +19,6 @@ from snuh.index.fusion import (
     score_table,
     standardize_words,
 )
-from tests.index.test_bm25 import postings_of
 
 
 @pytest.mark.parametrize("bits", [8, 64, 128])

@@ -24,6 +24,7 @@ EXAMPLES = (
     "snuh reproduce table1 --corpus ng20 --method snuh --bits 16,64",
     "snuh reproduce trees --corpus ng20 --bits 16,64",
     "snuh reproduce table2 --table",
+    "snuh reproduce search --corpus ir/med,ir/cisi --bits 64",
 )
 
 TARGETS = (

@@ -310,9 +310,7 @@ class QueryEngine:
             for query in ranked
         ]
 
-    def _search_by_words(
-        self, query: QueryText, row: FeatureRows | None, options: ResolvedOptions
-    ) -> Hits:
+    def _search_by_words(self, query: QueryText, row: FeatureRows | None, options: ResolvedOptions) -> Hits:
         """Search by words, and by the code of the query's feature row if there is one that is not empty."""
         analyzer = self.features.analyzer
         margins = self.model.encoder.margins(row)[0] if row is not None and row.nnz else None

@@ -200,8 +200,9 @@ def markdown(rows: Sequence[Row], corpora: Sequence[str], bits: Sequence[int]) -
     for search in SEARCHES:
         for length in (None,) if search in WITHOUT_BITS else bits:
             means = [
-                _mean(row for row in chosen if row["corpus"] == name and length in (None, row["bits"]))
-                .get(search)
+                _mean(row for row in chosen if row["corpus"] == name and length in (None, row["bits"])).get(
+                    search
+                )
                 for name in names
             ]
             known = [values for values in means if values is not None]

@@ -1,7 +1,8 @@
 """The ranking of a hybrid search: the sum of two standardized scores, BM25 and the asymmetric score of codes.
 
 From each score its mean over all documents is subtracted, and it is divided by its standard deviation: so
-neither needs a scale or a weight, and a document that has no word of the query can still be found by its code.
+neither needs a scale or a weight, and a document that has no word of the query can still be found by its
+code.
 
 The ranking is exact, although not every code is looked at. The score of a code is linear in its bits, so that
 its mean and deviation over all documents follow from the means and covariances of the bits. Rows that have a
@@ -13,6 +14,7 @@ scored.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -91,14 +93,10 @@ class BitCounts:
         return cls(count, sums, products)
 
     def __add__(self, other: BitCounts) -> BitCounts:
-        return BitCounts(
-            self.count + other.count, self.sums + other.sums, self.products + other.products
-        )
+        return BitCounts(self.count + other.count, self.sums + other.sums, self.products + other.products)
 
     def __sub__(self, other: BitCounts) -> BitCounts:
-        return BitCounts(
-            self.count - other.count, self.sums - other.sums, self.products - other.products
-        )
+        return BitCounts(self.count - other.count, self.sums - other.sums, self.products - other.products)
 
     def updated(self, before: CodedRows, after: CodedRows) -> BitCounts:
         """Return the counts of as many rows of which most are the same."""
@@ -135,8 +133,13 @@ def score_table(margins: NDArray[np.floating] | None, width: int) -> NDArray[np.
     """
     if margins is None:
         return np.zeros((width, 256), dtype=np.float32)
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64) * 2.0 - 1.0
-    return np.ascontiguousarray((bits @ _finite(margins).reshape(-1, 8).T).T.astype(np.float32))
+    return np.ascontiguousarray((_signs_of_bytes() @ _finite(margins).reshape(-1, 8).T).T.astype(np.float32))
+
+
+@cache
+def _signs_of_bytes() -> NDArray[np.float64]:
+    """Return the bits of every byte as -1 and 1, (256, 8)."""
+    return np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64) * 2.0 - 1.0
 
 
 def code_scores(codes: Codes, table: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -241,9 +241,9 @@ def assign(codes, centroids, assignments):  # type: ignore[no-untyped-def]
 
 
 @njit(
-    "int64(int64[::1], float32[::1], Array(int64, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True),"
-    " Array(uint8, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True), float32, float32,"
-    " float32[::1], int32[::1], float32[::1])"
+    "int64(int64[::1], float32[::1], Array(int64, 1, 'C', readonly=True),"
+    " Array(int32, 1, 'C', readonly=True), Array(uint8, 1, 'C', readonly=True),"
+    " Array(int32, 1, 'C', readonly=True), float32, float32, float32[::1], int32[::1], float32[::1])"
 )
 def add_scores(terms, weights, indptr, rows, counts, lengths, constant, slope, zeros, found, scores):  # type: ignore[no-untyped-def]
     """Write the rows that have a term, and their BM25 scores; return their number.
@@ -301,8 +301,8 @@ def _sink(found, sums, rows, index, total):  # type: ignore[no-untyped-def]
 
 @njit(
     "int64(int32[::1], float32[::1], Array(uint8, 2, 'C', readonly=True), float32[:, ::1],"
-    " Array(boolean, 1, 'C', readonly=True), Array(boolean, 1, 'C', readonly=True), float32, float32, float32,"
-    " float32, float32, float32, int64[::1], float32[::1])"
+    " Array(boolean, 1, 'C', readonly=True), Array(boolean, 1, 'C', readonly=True), float32, float32,"
+    " float32, float32, float32, float32, int64[::1], float32[::1])"
 )
 def collect(  # type: ignore[no-untyped-def]
     rows, words, codes, table, has_code, allowed, word_mean, word_inverse, code_mean, code_inverse, highest,
