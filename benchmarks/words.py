@@ -39,6 +39,7 @@ from snuh.model import Model
 
 K, MIN_CHARACTERS, MAX_CHARACTERS = 10, 20, 1_000
 SENTENCE, PARAGRAPH = re.compile(r"(?<=[.!?])\s+(?=[A-Z])"), re.compile(r"\n\s*\n")
+WORD = re.compile(r"[^\W_]+")
 TRAINING_DOCUMENTS = 20_000
 Search = Callable[[str], object]
 
@@ -156,7 +157,8 @@ def build_tantivy(texts: list[str], folder: Path) -> tuple[Search, int]:
     searcher = index.searcher()
 
     def search(text: str) -> object:
-        return searcher.search(index.parse_query(text, ["text"]), K).hits
+        words = " ".join(WORD.findall(text.lower()))  # else "x-ray" is a phrase, which needs positions
+        return searcher.search(index.parse_query(words, ["text"]), K).hits
 
     return search, sum(path.stat().st_size for path in folder.iterdir())
 
