@@ -43,7 +43,7 @@ class Way:
     fusion: str = "z-scores"
     final: str | None = None  # of the second pass, if it is another
     k1: float = 1.2
-    b: float = 0.5
+    b: float = 0.75
     weight: float | None = 1.0  # of the codes; None to learn it
     first_weight: float = 0.7  # of the codes, to find the documents for feedback
     documents: int = 10  # for feedback; 0 for none
@@ -61,8 +61,9 @@ WAYS = {
     "best score, feedback": replace(DEFAULT, fusion="best score", first_weight=1.0),
     "RRF 60, feedback": replace(DEFAULT, fusion="RRF 60", first_weight=1.0),
     "learnt weight, feedback": replace(DEFAULT, weight=None),
-    "b 0.75, first weight 1": replace(DEFAULT, b=0.75, first_weight=1.0),
-    "b 0.75": replace(DEFAULT, b=0.75),
+    "b 0.5": replace(DEFAULT, b=0.5),
+    "words alone": replace(DEFAULT, documents=0, weight=0.0),
+    "words alone, b 0.5": replace(DEFAULT, b=0.5, documents=0, weight=0.0),
     "first weight 1": replace(DEFAULT, first_weight=1.0),
     "weight 0.7": replace(DEFAULT, weight=0.7),
     "weight 1.4": replace(DEFAULT, weight=1.4),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from snuh.index.kernels_numpy import KERNELS
 
-K1, B = 1.2, 0.5  # see docs/results.md#searches-by-judged-queries
+K1, B = 1.2, 0.75
 PLAIN_SECONDS = 2e-8  # that NumPy takes for each posting
 MAX_COUNT = 255  # term frequencies are capped here, to fit into a byte
 
