@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
@@ -134,8 +135,17 @@ class Encoder:
         last = self.layers[-1]
         if not last.is_monotonic:
             return self.values(X).astype(np.float64) - self.threshold
-        linear = replace(self, layers=(*self.layers[:-1], replace(last, activation="identity")))
-        return linear.values(X) - inverse(last.activation, self.threshold)
+        return self._linear.values(X) - self._linear_threshold
+
+    @cached_property
+    def _linear(self) -> Encoder:
+        """The encoder without its last activation; checking its weights takes longer than a query."""
+        last = replace(self.layers[-1], activation="identity")
+        return replace(self, layers=(*self.layers[:-1], last))
+
+    @cached_property
+    def _linear_threshold(self) -> NDArray[np.float64]:
+        return inverse(self.layers[-1].activation, self.threshold)
 
     def _value_blocks(self, X: Rows) -> Iterator[Floats]:
         rows = self._check_rows(X)

@@ -288,7 +288,7 @@ def test_a_method_whose_extra_is_missing_is_refused(data: Path) -> None:
 def test_help_says_what_each_target_is() -> None:
     text = run("reproduce", "--help").stdout
     arguments = text.partition("Arguments")[2].partition("Options")[0]
-    assert re.findall(r"([\w-]+): ", arguments) == list(TARGETS)
+    assert re.findall(r"([\w-]+): ", arguments) == [*TARGETS, "search"]
 
 
 def test_help_and_table_need_no_torch() -> None:
@@ -298,3 +298,12 @@ def test_help_and_table_need_no_torch() -> None:
         done = run_guarded(("reproduce", target, "--table", "--results", "runs.jsonl"))
         assert done.returncode == 0, done.stderr
         assert "**.500** (1)" in done.stdout
+
+
+def test_the_table_of_searches_comes_from_its_own_file() -> None:
+    measures = {"ndcg_at_10": 0.5, "average_precision": 0.25, "recall_at_100": 0.75}
+    row = {"corpus": "med", "bits": 64, "seed": 0, "searches": {"hybrid": measures}}
+    Path("found.jsonl").write_text(json.dumps(row) + "\n")
+    ran = run("reproduce", "search", "--table", "--results", "found.jsonl")
+    assert "| hybrid | 64 | .500 / .250 / .750 | .500 / .250 / .750 |" in ran.stdout
+    assert run("reproduce", "search", "--method", "lsh").code == 2

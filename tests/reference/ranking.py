@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from snuh.codes import unpack
-from snuh.collection.query import FEEDBACK_CHARACTERS, FEEDBACK_DOCUMENTS
+from snuh.collection.query import FEEDBACK_CHARACTERS, FEEDBACK_CODE_WEIGHT, FEEDBACK_DOCUMENTS
 from snuh.index.bm25 import K1, MAX_COUNT, B
 from snuh.model import Model
 
@@ -50,15 +50,15 @@ def hybrid(model: Model, texts: list[str], query: str, *, chosen: Sequence[int])
     signs = np.zeros((len(texts), model.bits))
     signs[has_code] = 2.0 * unpack(model.encoder.encode(rows[np.flatnonzero(has_code)])) - 1.0
 
-    def scores(words: Mapping[str, float], margins: np.ndarray) -> np.ndarray:
+    def scores(words: Mapping[str, float], margins: np.ndarray, *, code_weight: float = 1.0) -> np.ndarray:
         by_words, by_code = np.array(bm25(documents, words)), np.zeros(len(texts))
-        by_code[has_code] = standardized((signs[has_code] @ margins).tolist())
+        by_code[has_code] = code_weight * np.array(standardized((signs[has_code] @ margins).tolist()))
         sums = np.array(standardized(by_words.tolist())) + by_code
         return np.where(has_code | (by_words > 0), sums, np.nan)
 
     words = Counter(analyzer.terms(query))
     margins = model.encoder.margins(row)[0]
-    first = scores(words, margins)
+    first = scores(words, margins, code_weight=FEEDBACK_CODE_WEIGHT)
     ranked = sorted((index for index in chosen if np.isfinite(first[index])), key=lambda index: -first[index])
     for one, other in pairwise(ranked[: FEEDBACK_DOCUMENTS + 1]):
         if first[one] - first[other] < 1e-4 and documents[one] != documents[other]:

@@ -24,6 +24,7 @@ EXAMPLES = (
     "snuh reproduce table1 --corpus ng20 --method snuh --bits 16,64",
     "snuh reproduce trees --corpus ng20 --bits 16,64",
     "snuh reproduce table2 --table",
+    "snuh reproduce search --corpus ir/med,ir/cisi --bits 64",
 )
 
 TARGETS = (
@@ -38,9 +39,11 @@ TARGETS = (
     "map: two-dimensional maps of the codes of snuh and ammi.",
     "appendix: snuh beside rbsh and pairrec.",
     "score: which score without labels tracks precision.",
+    "search: judged queries by words, codes and both, beside TF-IDF and LSA.",
 )
 
-DEFAULT_FILE = Path("results/runs.jsonl")  # shared by all targets
+DEFAULT_FILE = Path("results/runs.jsonl")  # shared by all targets but search
+SEARCH, SEARCH_FILE = "search", Path("results/search-quality.jsonl")
 
 Names = list[str] | None
 
@@ -101,8 +104,20 @@ def reproduce(
     about 7 hours, table2 one hour, a sweep 20 minutes per corpus, efficiency 15 minutes, case-study and map 5
     minutes each, appendix 3 hours, score one hour.
 
+    search takes folders in the layout of BEIR as --corpus, those in SNUH_DATA/ir by default, and shows
+    nDCG@10, MAP and recall@100; its results file is results/search-quality.jsonl.
+
     Options with several values can be repeated or take commas: --bits 16,64.
     """
+    if target == SEARCH:
+        refused = {"--method": method, "--set": settings, "--config": config, "--retry": retry}
+        for option, value in refused.items():
+            if value:
+                raise InputError(f"{option} does not apply to search, which uses the default method")
+        path = SEARCH_FILE if results == DEFAULT_FILE else results
+        lengths = _integers(bits, "--bits") or ((16, 64) if quick else ())
+        _reproduce_search(_values(corpus), lengths, _integers(seeds, "--seeds") or (0,), path, table=table)
+        return
     from snuh.cli.training import read_config
     from snuh.experiments.run import read_rows
     from snuh.experiments.runner import find_target
@@ -120,6 +135,26 @@ def reproduce(
         check_writable(results)
         _execute_pending(chosen.runs(choice), results, retry=retry)
     typer.echo(chosen.markdown(choice, read_rows(results)))
+
+
+def _reproduce_search(
+    corpora: Sequence[str], bits: Sequence[int], seeds: Sequence[int], path: Path, *, table: bool
+) -> None:
+    """Evaluate searches with judged queries, and print their table."""
+    from snuh.cli.output import check_writable
+    from snuh.experiments.retrieval import DEFAULT_BITS, default_folders, markdown, read_rows, run
+
+    bits = bits or DEFAULT_BITS
+    if table and not corpora:
+        names = list(dict.fromkeys(row["corpus"] for row in read_rows(path)))
+    else:
+        folders = [Path(name) for name in corpora] or default_folders()
+        names = [folder.name for folder in folders]
+    if not table:
+        check_writable(path)
+        for row in run(folders, bits=bits, seeds=seeds, path=path):
+            say(f"{row['corpus']} {row['bits']} bits, seed {row['seed']}: done")
+    typer.echo(markdown(read_rows(path), names, bits))
 
 
 def _configured(default: Choice, config: Config) -> Choice:

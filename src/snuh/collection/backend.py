@@ -77,6 +77,7 @@ class WordQuery:
     code: NDArray[np.uint8] | None  # packed, for the distance; None to rank by words alone
     margins: NDArray[np.floating] | None  # the weight of each bit and, as its sign, the bit to look for
     related: Mapping[str, float] = field(default_factory=dict)  # terms to look for as well, with weights
+    code_weight: float = 1.0  # of the standardized score of the code; that of words counts 1
 
 
 class RankedMatch(NamedTuple):

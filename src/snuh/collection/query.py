@@ -33,6 +33,7 @@ MAX_COMPARED_FIELDS, MAX_LISTED_FIELDS = 1_000, 20  # in the message about an un
 PHRASE_CANDIDATES = 4  # documents whose texts are read for each hit of a query with phrases
 MAX_PHRASE_CANDIDATES = 20_000  # documents with all words of a phrase that are read at most, the best first
 FEEDBACK_DOCUMENTS, FEEDBACK_CHARACTERS = 10, 2_000  # that are added to a query, and of each text
+FEEDBACK_CODE_WEIGHT = 0.7  # when they are looked for: a wrong one costs more than a missed one
 MAX_TIES = 10_000  # documents at the same distance that words put in order
 TIES_AHEAD = 50  # documents that are found beyond the last hit, which often complete its distance
 READ_AT_ONCE = 8  # documents, to compare their texts with a query
@@ -202,12 +203,12 @@ class QueryEngine:
         if options.mode == "codes":
             return self._search_by_codes(texts, options)
         parsed = [parse_query(text) for text in texts]
-        rows = self.transform([query.text for query in parsed])
         if options.where is not None:
             check_filter(options.where, self.backend)
-        search = self._search_by_words
-        if options.mode == "hybrid" and not self.backend.has_words:
-            search = self._search_shortlist
+        if options.mode == "words":
+            return [self._search_by_words(query, None, options) for query in parsed]
+        rows = self.transform([query.text for query in parsed])
+        search = self._search_by_words if self.backend.has_words else self._search_shortlist
         return [search(query, rows[[index]], options) for index, query in enumerate(parsed)]
 
     def search_codes(self, codes: NDArray[np.uint8], options: ResolvedOptions) -> list[Hits]:
@@ -308,10 +309,10 @@ class QueryEngine:
             for query in ranked
         ]
 
-    def _search_by_words(self, query: QueryText, row: FeatureRows, options: ResolvedOptions) -> Hits:
-        """Search by words, and in hybrid mode by the code of the query's feature row if it is not empty."""
+    def _search_by_words(self, query: QueryText, row: FeatureRows | None, options: ResolvedOptions) -> Hits:
+        """Search by words, and by the code of the query's feature row if there is one that is not empty."""
         analyzer = self.features.analyzer
-        margins = self.model.encoder.margins(row)[0] if options.mode == "hybrid" and row.nnz else None
+        margins = self.model.encoder.margins(row)[0] if row is not None and row.nnz else None
         words = WordQuery(
             text=query.text,
             required=(*query.required, *query.phrases),
@@ -357,7 +358,8 @@ class QueryEngine:
         The best document counts most, the n-th 1/n as much.
         """
         analyzer = self.features.analyzer
-        best = self.backend.rank(query, analyzer=analyzer, k=FEEDBACK_DOCUMENTS, where=options.where).matches
+        first = replace(query, code_weight=FEEDBACK_CODE_WEIGHT)
+        best = self.backend.rank(first, analyzer=analyzer, k=FEEDBACK_DOCUMENTS, where=options.where).matches
         seqs = [match.seq for match in best]
         documents = self.backend.documents_of(seqs, characters=FEEDBACK_CHARACTERS)
         coded = self.backend.codes_of(seqs)

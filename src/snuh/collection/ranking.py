@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,14 +21,19 @@ from snuh.features.weighting import TermColumns
 from snuh.index.bm25 import (
     Part,
     Postings,
-    Standard,
     bm25_scores,
     build_postings,
-    code_scores,
     key_of,
     merge_postings,
-    standardize,
-    top_rows,
+)
+from snuh.index.fusion import (
+    BitCounts,
+    CodedRows,
+    Standard,
+    best_rows,
+    code_scores,
+    score_table,
+    standardize_words,
 )
 
 STOP = "\0"  # before the term of a stop word
@@ -75,26 +80,25 @@ def merge_rows(
     return PostingRows(seqs, merge_postings(numbered, len(seqs)))
 
 
-class AlignedCodes(NamedTuple):
-    """The codes of rows, and which live rows have one; None for all."""
-
-    codes: NDArray[np.uint8]
-    has_code: NDArray[np.bool_] | None
-
-
-NO_CODES = AlignedCodes(np.zeros((0, 1), dtype=np.uint8), None)
-
-
 class WordPart(NamedTuple):
-    """Documents: their seqs, ascending, postings and codes."""
+    """Documents: their seqs, ascending, and postings."""
 
     seqs: NDArray[np.int64]
     part: Part
-    aligned: AlignedCodes = NO_CODES
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IndexedRows:
+    """All documents, in parts."""
+
+    parts: Sequence[WordPart]
+    coded: Sequence[CodedRows] = ()  # the codes of each part
+    counts: Callable[[], BitCounts] | None = None  # of all codes; None to rank by words alone
+    spare: list[NDArray[np.float32]] = field(default_factory=list)  # see `bm25_scores`
 
 
 Telling: TypeAlias = Callable[[Mapping[int, float]], Mapping[int, float]]  # see `telling_terms`
-Read: TypeAlias = Callable[[Collection[int]], Sequence[WordPart]]  # takes keys of terms
+Read: TypeAlias = Callable[[Collection[int]], IndexedRows]  # takes keys of terms
 
 
 def mask_of(seqs: NDArray[np.int64], allowed: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -188,43 +192,50 @@ def rank(
     excluded = [key_of(term) for text in query.excluded for term in terms.all_terms(text)]
     wanted = {term: key_of(term) for term in dict.fromkeys(terms.all_terms(query.text))}
     weights = _weights(terms.terms(query.text), query.related, telling)
-    parts = read({*weights, *required, *excluded, *wanted.values()})
-    word_scores = bm25_scores([part for _, part, _ in parts], weights)
-    word_scale = standardize(
-        [(scores, part.live) for scores, (_, part, _) in zip(word_scores, parts, strict=True)]
+    rows = read({*weights, *required, *excluded, *wanted.values()})
+    by_part = bm25_scores([part for _, part in rows.parts], weights, spare=rows.spare)
+    word_scale = standardize_words(
+        [(part, scores) for (_, part), scores in zip(rows.parts, by_part, strict=True)]
     )
-    by_code = [np.zeros(len(seqs), dtype=np.float32) for seqs, _, _ in parts]
-    code_scale = Standard(0.0, 0.0)
-    if query.margins is not None:
-        by_code = [code_scores(aligned.codes, query.margins) for _, _, aligned in parts]
-        has_codes = [aligned.has_code for _, _, aligned in parts]
-        code_scale = standardize(list(zip(by_code, has_codes, strict=True)))
-        for scores, has_code in zip(by_code, has_codes, strict=True):
-            if has_code is not None:
-                scores[~has_code] = code_scale.mean  # neither near nor far
+    has_codes = query.margins is not None and rows.counts is not None and any(len(p.seqs) for p in rows.parts)
+    table, code_scale = score_table(query.margins, bits // 8), Standard(0.0, 0.0)
+    if has_codes:
+        mean, inverse = rows.counts().standardize(query.margins)
+        code_scale = Standard(mean, inverse * query.code_weight)
     matches: list[RankedMatch] = []
     found: set[str] = set()
-    for number, (seqs, part, aligned) in enumerate(parts):
-        allowed = _allowed(part, seqs, among, required, excluded)
-        has_code = np.zeros(len(seqs), dtype=bool) if query.margins is None else aligned.has_code
-        if has_code is not None:  # a hit has a word of the query, or a code to compare
-            has_any = has_code | (word_scores[number] > 0)
-            allowed = has_any if allowed is None else allowed & has_any
-        best, sums = top_rows(
-            word_scores[number], by_code[number], (word_scale, code_scale), k=k, allowed=allowed
+    for number, ((seqs, part), scores) in enumerate(zip(rows.parts, by_part, strict=True)):
+        if not len(seqs):
+            continue
+        coded = rows.coded[number] if has_codes else None
+        best = best_rows(
+            scores,
+            coded,
+            table,
+            (word_scale, code_scale),
+            k=k,
+            allowed=_allowed(part, seqs, among, required, excluded),
+            floor=matches[k - 1].score if 0 < k <= len(matches) else -np.inf,
         )
-        terms_of: list[set[str]] = [set() for _ in best]
+        terms_of: list[set[str]] = [set() for _ in best.rows]
         for term, key in wanted.items():
             having = part.postings.rows_of(key)
-            for index in np.flatnonzero(np.isin(best, having, assume_unique=True)).tolist():
+            for index in np.flatnonzero(_contains(having, best.rows)).tolist():
                 terms_of[index].add(term.removeprefix(STOP))
             if len(having) and (part.live is None or part.live[having].any()):
                 found.add(term.removeprefix(STOP))
-        by_words = _standardized(word_scores[number][best], word_scale)
-        by_codes = _standardized(by_code[number][best], code_scale)
-        distances = _distances(aligned, best, query.code, bits)
-        columns = (seqs[best], sums, distances, by_words, by_codes, np.arange(len(best)))
-        for seq, total, distance, word, code, index in zip(*(c.tolist() for c in columns), strict=True):
+        by_words = word_scale.apply(best.words)
+        if coded is None:
+            by_codes, distances = np.zeros(len(best.rows)), np.full(len(best.rows), bits // 2)
+        else:
+            by_codes = code_scale.apply(code_scores(coded.codes[best.rows], table))
+            if coded.has_code is not None:
+                by_codes[~coded.has_code[best.rows]] = 0.0  # neither near nor far
+            distances = _distances(coded, best.rows, query.code, bits)
+        columns = (seqs[best.rows], best.sums, distances, by_words, by_codes)
+        for index, (seq, total, distance, word, code) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        ):
             own = None if query.margins is None else code
             matches.append(RankedMatch(seq, total, distance, word, own, frozenset(terms_of[index])))
     matches.sort(key=lambda match: (-match.score, match.distance, match.seq))
@@ -238,19 +249,21 @@ def word_scores(
     counts = Counter(map(key_of, terms.terms(text)))
     if len(counts) > MAX_TELLING:
         counts = Counter({key: counts[key] for key in telling(counts)})
-    parts = read(counts.keys())
+    indexed = read(counts.keys())
     wanted = np.asarray(seqs, dtype=np.int64)
     result = np.zeros(len(wanted), dtype=np.float32)
-    for (known, part, _), scores in zip(
-        parts, bm25_scores([part for _, part, _ in parts], counts), strict=True
-    ):
+    by_part = bm25_scores([part for _, part in indexed.parts], counts, spare=indexed.spare)
+    for (known, part), by_word in zip(indexed.parts, by_part, strict=True):
         if not len(known):
             continue
         rows = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         has = known[rows] == wanted
         if part.live is not None:
             has &= part.live[rows]
-        result[has] = scores[rows[has]]
+        order = np.argsort(by_word.rows)
+        listed, scores = by_word.rows[order], by_word.scores[order]
+        has &= _contains(listed, rows)
+        result[has] = scores[np.searchsorted(listed, rows[has])]
     return result
 
 
@@ -286,16 +299,21 @@ def _allowed(
     return np.logical_and.reduce(masks) if masks else None
 
 
-def _standardized(scores: NDArray[np.float32], scale: Standard) -> NDArray[np.float64]:
-    return (scores.astype(np.float64) - scale.mean) * scale.inverse
+def _contains(listed: NDArray[np.integer], values: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return which values are in a list, which is ascending."""
+    if not len(listed):
+        return np.zeros(len(values), dtype=np.bool_)
+    positions = np.minimum(np.searchsorted(listed, values.astype(listed.dtype)), len(listed) - 1)
+    is_listed: NDArray[np.bool_] = listed[positions] == values
+    return is_listed
 
 
 def _distances(
-    aligned: AlignedCodes, rows: NDArray[np.int64], code: NDArray[np.uint8] | None, bits: int
+    coded: CodedRows, rows: NDArray[np.int64], code: NDArray[np.uint8] | None, bits: int
 ) -> NDArray[np.int64]:
     """Return the Hamming distances of rows; that of unrelated codes where there is none to compare."""
     unknown = np.full(len(rows), bits // 2)
     if code is None:
         return unknown
-    distances = np.bitwise_count(aligned.codes[rows] ^ code).sum(axis=1, dtype=np.int64)
-    return distances if aligned.has_code is None else np.where(aligned.has_code[rows], distances, unknown)
+    distances = np.bitwise_count(coded.codes[rows] ^ code).sum(axis=1, dtype=np.int64)
+    return distances if coded.has_code is None else np.where(coded.has_code[rows], distances, unknown)

@@ -129,6 +129,7 @@ class Analyzer:
         self.fold_numbers = fold_numbers
         self._stemmers = Stemmers(self.languages, stemming=stemming)
         self._cache: dict[str, tuple[str, ...]] = {}
+        self._keeping: Analyzer | None = None
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a text in order."""
@@ -155,12 +156,14 @@ class Analyzer:
 
     def without_stop_words(self) -> Analyzer:
         """Return the same analyzer, but for stop words, which it keeps."""
-        return Analyzer(
-            languages=self.languages,
-            stemming=self.stemming,
-            identifiers=self.identifiers,
-            fold_numbers=self.fold_numbers,
-        )
+        if self._keeping is None:  # kept for its cache of terms
+            self._keeping = Analyzer(
+                languages=self.languages,
+                stemming=self.stemming,
+                identifiers=self.identifiers,
+                fold_numbers=self.fold_numbers,
+            )
+        return self._keeping
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings, ready for JSON; the stop words are spelt out."""

@@ -2,20 +2,16 @@
 
 score(row) = sum over terms of  weight idf tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)), with
 idf = log(1 + (N - df + 1/2) / (df + 1/2)), as in Lucene. Scores are exact for every row, not only for the
-best ones, so that they can be combined with scores of codes and with any filter.
+best ones, so that they can be combined with scores of codes and with any filter; see `snuh.index.fusion`.
 
 Terms are known by 64-bit hashes; among a million of them, two are alike with a probability of 3e-8.
-
-A hybrid search ranks by the sum of two standardized scores, BM25 and the asymmetric score of the codes. From
-each score its mean over all documents is subtracted, and it is divided by its standard deviation: so neither
-needs a scale or a weight, and a document that has no word of the query can still be found by its code. Every
-document is scored: there is no shortlist that could lose one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -26,7 +22,6 @@ from snuh.index.kernels_numpy import KERNELS
 
 K1, B = 1.2, 0.75
 PLAIN_SECONDS = 2e-8  # that NumPy takes for each posting
-PLAIN_SCORE_SECONDS = 3e-9  # that NumPy takes for each byte of a code, or each score
 MAX_COUNT = 255  # term frequencies are capped here, to fit into a byte
 
 
@@ -55,6 +50,7 @@ class Postings:
         )
 
 
+@lru_cache(maxsize=1 << 16)
 def key_of(term: str) -> int:
     """Return the hash of a term."""
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
@@ -118,12 +114,36 @@ def _transpose(
     return Postings(keys[used], indptr, matrix.indices.astype(np.int32), matrix.data, lengths)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """Postings of which some rows may be dead."""
 
     postings: Postings
     live: NDArray[np.bool_] | None = None  # None for all
+    _frequencies: dict[int, int] = field(default_factory=dict)
+
+    @cached_property
+    def documents(self) -> int:
+        """The number of live rows."""
+        return len(self.postings.lengths) if self.live is None else int(np.count_nonzero(self.live))
+
+    @cached_property
+    def length(self) -> int:
+        """The sum of the lengths of live rows."""
+        lengths = self.postings.lengths if self.live is None else self.postings.lengths[self.live]
+        return int(lengths.sum(dtype=np.int64))
+
+    def frequencies(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of live rows that have each term, 0 for a position of -1."""
+        indptr = self.postings.indptr
+        if self.live is None:
+            return np.where(positions < 0, 0, indptr[positions + 1] - indptr[positions])
+        known = self._frequencies
+        for position in positions.tolist():
+            if position not in known:
+                rows = self.postings.rows[indptr[max(position, 0)] : indptr[position + 1]]
+                known[position] = int(np.count_nonzero(self.live[rows]))
+        return np.array([known[position] for position in positions.tolist()], dtype=np.int64)
 
 
 class _Query(NamedTuple):
@@ -138,19 +158,11 @@ class _Query(NamedTuple):
 
 def _look_up(parts: Sequence[Part], weights: Mapping[int, float]) -> _Query:
     wanted = np.array(sorted(weights), dtype=np.uint64)
-    documents, length = 0, 0
-    for part in parts:
-        lengths = part.postings.lengths if part.live is None else part.postings.lengths[part.live]
-        documents += len(lengths)
-        length += int(lengths.sum(dtype=np.int64))
+    documents, length = sum(part.documents for part in parts), sum(part.length for part in parts)
     positions = [part.postings.find(wanted) for part in parts]
     frequencies = np.zeros(len(wanted), dtype=np.int64)
     for part, found in zip(parts, positions, strict=True):
-        indptr = part.postings.indptr
-        for term, position in enumerate(found.tolist()):
-            if position >= 0:
-                rows = part.postings.rows[indptr[position] : indptr[position + 1]]
-                frequencies[term] += len(rows) if part.live is None else int(part.live[rows].sum())
+        frequencies += part.frequencies(found)
     idf = inverse_frequencies(frequencies, documents)
     listed = np.array([weights[key] for key in wanted.tolist()], dtype=np.float64)
     return _Query(wanted, listed, idf, positions, max(1.0, length / max(1, documents)))
@@ -174,83 +186,54 @@ def most_telling(keys: NDArray[np.uint64], weights: NDArray[np.float64], *, limi
     return dict(zip(keys[best].tolist(), weights[best].tolist(), strict=True))
 
 
-def bm25_scores(parts: Sequence[Part], weights: Mapping[int, float]) -> list[NDArray[np.float32]]:
-    """Return the scores of all rows of each part; dead rows have some, too.
+class WordScores(NamedTuple):
+    """The BM25 scores of the rows of a part; those that are not listed have 0."""
+
+    rows: NDArray[np.int32]  # distinct; some may be dead
+    scores: NDArray[np.float32]  # above 0
+
+    def dense(self, rows: int) -> NDArray[np.float32]:
+        """Return the scores of all rows."""
+        scores = np.zeros(rows, dtype=np.float32)
+        scores[self.rows] = self.scores
+        return scores
+
+
+def bm25_scores(
+    parts: Sequence[Part], weights: Mapping[int, float], *, spare: list[NDArray[np.float32]] | None = None
+) -> list[WordScores]:
+    """Return the scores of the rows of each part that have a term.
 
     Args:
         parts: the rows, whose statistics are those of all together.
         weights: of the query's terms, by their keys; in a plain query, how often it has each.
+        spare: arrays of zeros to use, and to add to: a large one takes longer to make than most queries.
     """
     query = _look_up(parts, weights)
     factors = (query.weights * query.idf * (K1 + 1.0)).astype(np.float32)
+    spare = [] if spare is None else spare
     results = []
     for part, found in zip(parts, query.positions, strict=True):
         postings = part.postings
-        scores = np.zeros(len(postings.lengths), dtype=np.float32)
         known = found >= 0
         terms = found[known]
         n_postings = int((postings.indptr[terms + 1] - postings.indptr[terms]).sum())
-        KERNELS(PLAIN_SECONDS * n_postings).add_scores(
+        size = min(n_postings, len(postings.lengths))
+        rows, scores = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.float32)
+        zeros = _take(spare, len(postings.lengths))
+        size = KERNELS(PLAIN_SECONDS * n_postings).add_scores(
             terms, factors[known], postings.indptr, postings.rows, postings.counts, postings.lengths,
-            np.float32(K1 * (1.0 - B)), np.float32(K1 * B / query.mean_length), scores,
+            np.float32(K1 * (1.0 - B)), np.float32(K1 * B / query.mean_length), zeros, rows, scores,
         )  # fmt: skip
-        results.append(scores)
+        spare.append(zeros)
+        results.append(WordScores(rows[:size], scores[:size]))
     return results
 
 
-# The sum of BM25 and the scores of codes
-
-Scores = NDArray[np.float32]
-
-
-class Standard(NamedTuple):
-    """Mean and inverse standard deviation of a score; 0 if all documents have the same."""
-
-    mean: float
-    inverse: float
-
-
-def standardize(parts: list[tuple[Scores, NDArray[np.bool_] | None]]) -> Standard:
-    """Return the mean and deviation of the scores of all live rows."""
-    chosen = [scores if live is None else scores[live] for scores, live in parts]
-    count = sum(map(len, chosen))
-    if not count:
-        return Standard(0.0, 0.0)
-    mean = sum(float(scores.sum(dtype=np.float64)) for scores in chosen) / count
-    squares = sum(float(np.dot(scores, scores)) for scores in chosen) / count
-    variance = squares - mean * mean
-    return Standard(mean, 0.0 if variance <= 1e-12 else variance**-0.5)
-
-
-def code_scores(codes: NDArray[np.uint8], margins: NDArray[np.floating]) -> Scores:
-    """Return the sum of the query's margins over the bits of each code, signed by the bit: higher is nearer.
-
-    Up to a constant, minus it is what the differing bits cost: `2 * sum of |margin| over differing bits`.
-    """
-    finite = np.where(np.isfinite(margins), margins, 0.0)
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64) * 2.0 - 1.0
-    table = (bits @ finite.reshape(-1, 8).T).T.astype(np.float32)  # (bytes, 256)
-    scores = np.empty(len(codes), dtype=np.float32)
-    KERNELS(PLAIN_SCORE_SECONDS * codes.size).sum_tables(codes, np.ascontiguousarray(table), scores)
-    return scores
-
-
-def top_rows(
-    words: Scores,
-    codes: Scores,
-    scales: tuple[Standard, Standard],
-    *,
-    k: int,
-    allowed: NDArray[np.bool_] | None,
-) -> tuple[NDArray[np.int64], Scores]:
-    """Return up to k allowed rows with the highest sums, in descending order, ties by row."""
-    (word_mean, word_inverse), (code_mean, code_inverse) = scales
-    k = min(k, len(words))
-    rows, sums = np.empty(2 * k, dtype=np.int64), np.empty(2 * k, dtype=np.float32)
-    mask = np.ones(0, dtype=np.bool_) if allowed is None else allowed
-    size = KERNELS(PLAIN_SCORE_SECONDS * len(words)).collect(
-        words, codes, np.float32(word_mean), np.float32(word_inverse), np.float32(code_mean),
-        np.float32(code_inverse), mask, k, rows, sums,
-    )  # fmt: skip
-    order = np.lexsort((rows[:size], -sums[:size]))[:k]
-    return rows[order], sums[order]
+def _take(spare: list[NDArray[np.float32]], size: int) -> NDArray[np.float32]:
+    """Return an array of zeros of at least this size; those of another thread are not in the list."""
+    try:
+        zeros = spare.pop()
+    except IndexError:
+        return np.zeros(size, dtype=np.float32)
+    return zeros if len(zeros) >= size else np.zeros(size, dtype=np.float32)

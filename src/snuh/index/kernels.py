@@ -241,57 +241,101 @@ def assign(codes, centroids, assignments):  # type: ignore[no-untyped-def]
 
 
 @njit(
-    "void(int64[::1], float32[::1], Array(int64, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True),"
-    " Array(uint8, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True), float32, float32,"
-    " float32[::1])"
+    "int64(int64[::1], float32[::1], Array(int64, 1, 'C', readonly=True),"
+    " Array(int32, 1, 'C', readonly=True), Array(uint8, 1, 'C', readonly=True),"
+    " Array(int32, 1, 'C', readonly=True), float32, float32, float32[::1], int32[::1], float32[::1])"
 )
-def add_scores(terms, weights, indptr, rows, counts, lengths, constant, slope, scores):  # type: ignore[no-untyped-def]
-    """Add the BM25 scores of terms to the scores of all rows."""
+def add_scores(terms, weights, indptr, rows, counts, lengths, constant, slope, zeros, found, scores):  # type: ignore[no-untyped-def]
+    """Write the rows that have a term, and their BM25 scores; return their number.
+
+    `zeros` has a zero for every row, and has it again at the end.
+    """
+    size = 0
     for t in range(len(terms)):
         weight = weights[t]
         for k in range(indptr[terms[t]], indptr[terms[t] + 1]):
-            row = rows[k]
+            row = np.uint32(rows[k])  # an unsigned index needs no wraparound check
             tf = np.float32(counts[k])
-            scores[row] += weight * tf / (tf + constant + slope * np.float32(lengths[row]))
+            before = zeros[row]
+            if before == np.float32(0.0):
+                found[size] = rows[k]
+                size += 1
+            zeros[row] = before + weight * tf / (tf + constant + slope * np.float32(lengths[row]))
+    for i in range(size):
+        row = np.uint32(found[i])
+        scores[i] = zeros[row]
+        zeros[row] = np.float32(0.0)
+    return size
 
 
-@njit("void(Array(uint8, 2, 'C', readonly=True), float32[:, ::1], float32[::1])")
-def sum_tables(codes, table, scores):  # type: ignore[no-untyped-def]
-    """Write the sum of table[byte, value] over the bytes of each code."""
-    for row in range(len(codes)):
-        total = np.float32(0.0)
-        for byte in range(codes.shape[1]):
-            total += table[byte, codes[row, byte]]
-        scores[row] = total
+@njit()
+def _rise(found, sums, rows, place, index, total):  # type: ignore[no-untyped-def]
+    """Put an entry at the end of a heap."""
+    while place > 0:
+        parent = (place - 1) // 2
+        if sums[parent] < total or (sums[parent] == total and rows[found[parent]] >= rows[index]):
+            break
+        found[place], sums[place] = found[parent], sums[parent]
+        place = parent
+    found[place], sums[place] = index, total
+
+
+@njit()
+def _sink(found, sums, rows, index, total):  # type: ignore[no-untyped-def]
+    """Replace the worst entry of a heap."""
+    place = 0
+    while 2 * place + 1 < len(found):
+        child = 2 * place + 1
+        other = child + 1
+        if other < len(found) and (
+            sums[other] < sums[child]
+            or (sums[other] == sums[child] and rows[found[other]] > rows[found[child]])
+        ):
+            child = other
+        if total < sums[child] or (total == sums[child] and rows[index] >= rows[found[child]]):
+            break
+        found[place], sums[place] = found[child], sums[child]
+        place = child
+    found[place], sums[place] = index, total
 
 
 @njit(
-    "int64(float32[::1], float32[::1], float32, float32, float32, float32,"
-    " Array(boolean, 1, 'C', readonly=True), int64, int64[::1], float32[::1])"
+    "int64(int32[::1], float32[::1], Array(uint8, 2, 'C', readonly=True), float32[:, ::1],"
+    " Array(boolean, 1, 'C', readonly=True), Array(boolean, 1, 'C', readonly=True), float32, float32,"
+    " float32, float32, float32, float32, int64[::1], float32[::1])"
 )
-def collect(words, codes, word_mean, word_inverse, code_mean, code_inverse, allowed, k, rows, sums):  # type: ignore[no-untyped-def]
-    """Collect the rows with the k highest sums, and a few more; a full buffer is cut to k."""
+def collect(  # type: ignore[no-untyped-def]
+    rows, words, codes, table, has_code, allowed, word_mean, word_inverse, code_mean, code_inverse, highest,
+    floor, found, sums,
+):  # fmt: skip
+    """Write the indices of the rows with the highest sums, in any order, and the sums; return their number.
+
+    Both are a heap, whose first is the worst. No standardized score of a code is above `highest`.
+    """
+    k = len(found)
     size = 0
-    lowest = np.float32(-np.inf)
     if k == 0:
         return 0
-    for row in range(len(words)):
+    for i in range(len(rows)):
+        row = np.uint32(rows[i])
         if len(allowed) and not allowed[row]:
             continue
-        total = (words[row] - word_mean) * word_inverse + (codes[row] - code_mean) * code_inverse
-        if size >= k and total <= lowest:
+        total = (words[i] - word_mean) * word_inverse
+        lowest = sums[0] if size == k else floor
+        if total + highest < lowest:
             continue
-        if size == len(rows):
-            order = np.argsort(-sums, kind="mergesort")[:k]  # ties keep the order of the rows
-            rows[:k] = rows[order]
-            sums[:k] = sums[order]
-            size = k
-            lowest = sums[k - 1]
-            if total <= lowest:
-                continue
-        rows[size] = row
-        sums[size] = total
-        size += 1
-        if size == k:
-            lowest = sums[:k].min()
+        if len(codes) and (not len(has_code) or has_code[row]):
+            score = np.float32(0.0)
+            for byte in range(codes.shape[1]):
+                score += table[byte, codes[row, byte]]
+            total += (score - code_mean) * code_inverse
+        elif words[i] == np.float32(0.0):
+            continue
+        if total < floor:
+            continue
+        if size < k:
+            _rise(found, sums, rows, size, i, total)
+            size += 1
+        elif total > sums[0] or (total == sums[0] and rows[i] < rows[found[0]]):
+            _sink(found, sums, rows, i, total)
     return size

@@ -103,44 +103,59 @@ def add_scores(
     lengths: NDArray[np.int32],
     constant: np.float32,
     slope: np.float32,
+    zeros: Floats,
+    found: NDArray[np.int32],
     scores: Floats,
-) -> None:
-    """Add the BM25 scores of terms to the scores of all rows."""
-    for term, weight in zip(terms.tolist(), weights, strict=True):
-        posting = slice(indptr[term], indptr[term + 1])
+) -> int:
+    """Write the rows that have a term, and their BM25 scores; return their number."""
+    postings = [slice(indptr[term], indptr[term + 1]) for term in terms.tolist()]
+    for posting, weight in zip(postings, weights, strict=True):
         tf = counts[posting].astype(np.float32)
         length = lengths[rows[posting]].astype(np.float32)
-        scores[rows[posting]] += weight * tf / (tf + constant + slope * length)
-
-
-def sum_tables(codes: NDArray[np.uint8], table: Floats, scores: Floats) -> None:
-    """Write the sum of table[byte, value] over the bytes of each code."""
-    scores[:] = 0.0
-    for column, values in zip(codes.T, table, strict=True):
-        scores += values[column]
+        zeros[rows[posting]] += weight * tf / (tf + constant + slope * length)
+    if len(postings) == 1:
+        distinct = rows[postings[0]]
+    else:
+        distinct = np.unique(np.concatenate([rows[:0], *(rows[posting] for posting in postings)]))
+    found[: len(distinct)], scores[: len(distinct)] = distinct, zeros[distinct]
+    zeros[distinct] = 0.0
+    return len(distinct)
 
 
 def collect(
+    rows: NDArray[np.int32],
     words: Floats,
-    codes: Floats,
+    codes: NDArray[np.uint8],
+    table: Floats,
+    has_code: Mask,
+    allowed: Mask,
     word_mean: np.float32,
     word_inverse: np.float32,
     code_mean: np.float32,
     code_inverse: np.float32,
-    allowed: Mask,
-    k: int,
-    rows: Integers,
+    highest: np.float32,
+    floor: np.float32,
+    found: Integers,
     sums: Floats,
 ) -> int:
-    """Collect the rows with the k highest sums."""
-    totals = (words - word_mean) * word_inverse + (codes - code_mean) * code_inverse
-    candidates = np.flatnonzero(allowed) if len(allowed) else np.arange(len(totals))
-    totals = totals[candidates]
-    if k < len(totals):
-        best = _lowest(-totals, k)
-        candidates, totals = candidates[best], totals[best]
-    rows[: len(totals)], sums[: len(totals)] = candidates, totals
-    return len(totals)
+    """Write the indices of the rows with the highest sums, and the sums; return their number."""
+    del highest
+    totals = (words - word_mean) * word_inverse
+    is_candidate = words > 0
+    if len(codes):
+        scores = np.zeros(len(rows), dtype=np.float32)
+        chosen = codes[rows]
+        for column, values in zip(chosen.T, table, strict=True):
+            scores += values[column]
+        coded = has_code[rows] if len(has_code) else np.ones(len(rows), dtype=np.bool_)
+        totals += np.where(coded, (scores - code_mean) * code_inverse, np.float32(0.0))
+        is_candidate |= coded
+    if len(allowed):
+        is_candidate &= allowed[rows]
+    indices = np.flatnonzero(is_candidate & (totals >= floor))
+    indices = indices[np.lexsort((rows[indices], -totals[indices]))][: len(found)]
+    found[: len(indices)], sums[: len(indices)] = indices, totals[indices]
+    return len(indices)
 
 
 def _lowest(values: NDArray[Any], k: int) -> Integers:

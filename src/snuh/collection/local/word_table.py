@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from snuh.collection.local.code_table import CodeTable, Stamp
 from snuh.collection.local.store import LocalState, Store
 from snuh.collection.ranking import (
     MAX_TELLING,
-    AlignedCodes,
+    IndexedRows,
     IndexTerms,
     PostingRows,
     TermReader,
@@ -41,6 +41,7 @@ from snuh.collection.ranking import (
 from snuh.errors import InputError
 from snuh.features.analyzer import Analyzer
 from snuh.index.bm25 import Part, Postings, telling_terms
+from snuh.index.fusion import BitCounts, CodedRows
 from snuh.io import atomic_write
 
 WORDS_FILE = "words.bin"
@@ -61,6 +62,7 @@ class WordTable:
         self.fingerprint = f"{zlib.crc32(json.dumps(analyzer.to_json(), sort_keys=True).encode()):08x}"
         self._terms = IndexTerms(analyzer)
         self._reader: TermReader | None = None
+        self._spare: list[NDArray[np.float32]] = []
         self._set_base(empty_rows())
         self.stamp: Stamp | None = None
         if (file := read_word_file(self.path, self.fingerprint)) is not None:
@@ -71,14 +73,14 @@ class WordTable:
     def _set_base(self, base: PostingRows) -> None:
         self.base, self.tail = base, empty_rows()
         self.live: NDArray[np.bool_] | None = None  # rows of the base that are current; None for all
-        self._aligned: dict[tuple[str, int], AlignedCodes] = {}  # by the token of the codes and the part
+        self._coded: _Coded | None = None
+        self._set_parts()
 
-    @property
-    def parts(self) -> list[tuple[NDArray[np.int64], Part]]:
-        """The seqs and postings to search."""
-        return [
-            (self.base.seqs, Part(self.base.postings, self.live)),
-            (self.tail.seqs, Part(self.tail.postings)),
+    def _set_parts(self) -> None:
+        """Set the seqs and postings to search, after a change."""
+        self.parts = [
+            WordPart(self.base.seqs, Part(self.base.postings, self.live)),
+            WordPart(self.tail.seqs, Part(self.tail.postings)),
         ]
 
     def __len__(self) -> int:
@@ -133,10 +135,12 @@ class WordTable:
         if in_base.any():
             self.live = ~in_base if self.live is None else self.live & ~in_base
         self.tail = merge_rows([self.tail], keep=[~mask_of(self.tail.seqs, seqs)])
+        self._set_parts()
 
     def _insert(self, parts: list[PostingRows]) -> None:
         if parts:
             self.tail = merge_rows([self.tail, *parts])
+            self._set_parts()
 
     def rank(
         self, query: WordQuery, codes: CodeTable, *, k: int, among: NDArray[np.int64] | None, bits: int
@@ -151,11 +155,11 @@ class WordTable:
             bits: length of the codes.
         """
 
-        def read(_: object) -> list[WordPart]:
-            return [
-                WordPart(seqs, part, self._codes_of(codes, number))
-                for number, (seqs, part) in enumerate(self.parts)
-            ]
+        def read(_: object) -> IndexedRows:
+            if query.margins is None:
+                return self._read_words(_)
+            coded = self._codes_of(codes)
+            return IndexedRows(self.parts, coded.parts, lambda: coded.counts, self._spare)
 
         return rank(query, self._terms, telling=self._telling, read=read, k=k, among=among, bits=bits)
 
@@ -163,30 +167,39 @@ class WordTable:
         """Return the BM25 scores of documents for the most telling words of a text."""
         return word_scores(text, seqs, self._terms, telling=self._telling, read=self._read_words)
 
-    def _read_words(self, _: object) -> list[WordPart]:
-        return [WordPart(seqs, part) for seqs, part in self.parts]
+    def _read_words(self, _: object) -> IndexedRows:
+        return IndexedRows(self.parts, spare=self._spare)
 
     def _telling(self, weights: Mapping[int, float]) -> dict[int, float]:
         return telling_terms([part for _, part in self.parts], weights, limit=MAX_TELLING)
 
-    def _codes_of(self, codes: CodeTable, number: int) -> AlignedCodes:
+    def _codes_of(self, codes: CodeTable) -> _Coded:
+        """Return the codes of the rows of all parts."""
+        token = "" if codes.stamp is None else codes.stamp.token
+        before = self._coded
+        if before is not None and before.token == token and before.of is self.parts:
+            return before
+        parts = [self._align(codes, number) for number in range(len(self.parts))]
+        if before is not None and len(before.parts[0].codes) == len(parts[0].codes):
+            base = before.base.updated(before.parts[0], parts[0])
+        else:
+            base = BitCounts.of(parts[0])
+        counts = sum((BitCounts.of(part) for part in parts[1:]), base)
+        self._coded = _Coded(token, self.parts, parts, base, counts)
+        return self._coded
+
+    def _align(self, codes: CodeTable, number: int) -> CodedRows:
         """Return the codes of the rows of a part; they are the code file itself if it has the same rows."""
         seqs, part = self.parts[number]
         if codes.live is None and not len(codes.tail.seqs) and np.array_equal(codes.base.seqs, seqs):
-            return AlignedCodes(codes.base.codes, part.live)
-        key = ("" if codes.stamp is None else codes.stamp.token, number)
-        if (cached := self._aligned.get(key)) is not None:
-            return cached
+            return CodedRows(codes.base.codes, part.live)
         rows = codes.rows()
         aligned = np.zeros((len(seqs), codes.width), dtype=np.uint8)
         has_code = mask_of(seqs, rows.seqs)
         aligned[has_code] = rows.codes[rows_of(rows.seqs, seqs[has_code])]
         if part.live is not None:
             has_code &= part.live  # a dead row may be that of a replaced document, whose code is in the tail
-        if len(self._aligned) >= 4:
-            self._aligned.clear()
-        self._aligned[key] = AlignedCodes(aligned, has_code)
-        return self._aligned[key]
+        return CodedRows(aligned, has_code)
 
     @property
     def needs_saving(self) -> bool:
@@ -207,6 +220,16 @@ class WordTable:
         file = read_word_file(self.path, self.fingerprint)
         # Another process may have replaced the file by a newer one; then the rows in memory are the base.
         self._set_base(file[1] if file is not None and file[0] == self.stamp else rows)
+
+
+class _Coded(NamedTuple):
+    """The codes of all rows at some state of the collection."""
+
+    token: str  # of the codes
+    of: list[WordPart]
+    parts: list[CodedRows]
+    base: BitCounts  # of the first part
+    counts: BitCounts  # of all
 
 
 def write_word_file(path: Path, stamp: Stamp, fingerprint: str, rows: PostingRows) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -25,7 +26,7 @@ from snuh.collection.postgres.connection import PgConnection
 from snuh.collection.postgres.schema import postings_table, rows_table
 from snuh.collection.ranking import (
     MAX_TELLING,
-    AlignedCodes,
+    IndexedRows,
     PostingRows,
     TermReader,
     WordPart,
@@ -34,6 +35,7 @@ from snuh.collection.ranking import (
 from snuh.collection.results import CodeRows
 from snuh.errors import CollectionError
 from snuh.index.bm25 import Part, Postings, inverse_frequencies, most_telling
+from snuh.index.fusion import BitCounts, CodedRows
 
 BLOCK_BITS = 12
 OFFSETS = (1 << BLOCK_BITS) - 1  # mask of a seq's position in its block
@@ -192,7 +194,7 @@ class IndexedDocuments:
     blocks: dict[int, tuple[int, Records]]  # version and rows, by block
     seqs: NDArray[np.int64] = field(init=False)  # ascending
     lengths: NDArray[np.int32] = field(init=False)
-    codes: AlignedCodes = field(init=False)
+    codes: CodedRows = field(init=False)
     numbers: NDArray[np.int32] = field(init=False)  # the row of each seq, -1 if there is none
 
     def __post_init__(self) -> None:
@@ -212,7 +214,12 @@ class IndexedDocuments:
         numbers = np.full(int(seqs.max(initial=0)) + 1, -1, dtype=np.int32)
         numbers[seqs[order]] = np.arange(len(seqs), dtype=np.int32)
         object.__setattr__(self, "numbers", numbers)
-        object.__setattr__(self, "codes", AlignedCodes(packed, None if has_code.all() else has_code))
+        object.__setattr__(self, "codes", CodedRows(packed, None if has_code.all() else has_code))
+
+    @cached_property
+    def counts(self) -> BitCounts:
+        """The counts of the bits of all codes."""
+        return BitCounts.of(self.codes)
 
 
 def read_documents(
@@ -262,15 +269,16 @@ class WordReader:
         listed = np.array([weights[key] for key in keys.tolist()], dtype=np.float64)
         return most_telling(keys, listed * idf, limit=MAX_TELLING)
 
-    def read(self, keys: Collection[int]) -> list[WordPart]:
+    def read(self, keys: Collection[int]) -> IndexedRows:
         """Return all documents, with the postings of these terms."""
         terms = np.array(sorted(keys), dtype=np.uint64).view(np.int64).tolist()
         postings = self._postings("WHERE term = ANY(%s::bigint[])", (terms,))
-        return [WordPart(self.documents.seqs, Part(postings), self.documents.codes)]
+        part = WordPart(self.documents.seqs, Part(postings))
+        return IndexedRows([part], [self.documents.codes], lambda: self.documents.counts)
 
     def agrees_with(self, expected: PostingRows, codes: CodeRows) -> bool:
         """Tell whether the index has exactly these documents, words and codes."""
-        packed, has_code = self.documents.codes
+        packed, has_code = self.documents.codes.codes, self.documents.codes.has_code
         seqs = self.documents.seqs if has_code is None else self.documents.seqs[has_code]
         own = packed if has_code is None else packed[has_code]
         if not np.array_equal(seqs, codes.seqs) or not np.array_equal(own, codes.codes):
@@ -283,7 +291,7 @@ class WordReader:
         return merge_rows([rows]).equals(expected)  # which orders the rows of each term
 
     def _postings(self, condition: str, values: Sequence[Any]) -> Postings:
-        """Return postings; the rows of a term are ascending but for documents that were replaced."""
+        """Return postings; those of documents that were replaced are put in order."""
         with self.connection.cursor(binary=True) as cursor:
             query = f"SELECT term, block, data FROM {self._table} {condition}"
             found = cursor.execute(query, values).fetchall()
@@ -299,11 +307,11 @@ class WordReader:
         if not is_known or (rows < 0).any():
             raise CollectionError(f"{self.name}: {DISAGREEMENT}")
         starts = _starts(terms)
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        return Postings(
-            terms[starts].view(np.uint64),
-            ends[np.append(starts, len(sizes))],
-            rows,
-            records["count"].copy(),
-            self.documents.lengths,
-        )
+        indptr = np.concatenate([[0], np.cumsum(sizes)])[np.append(starts, len(sizes))]
+        counts = records["count"].copy()
+        is_behind = np.diff(rows, prepend=-1) < 0
+        is_behind[indptr[:-1]] = False
+        if is_behind.any():
+            order = np.lexsort((rows, np.repeat(np.arange(len(starts)), np.diff(indptr))))
+            rows, counts = rows[order], counts[order]
+        return Postings(terms[starts].view(np.uint64), indptr, rows, counts, self.documents.lengths)
