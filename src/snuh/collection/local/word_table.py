@@ -409,7 +409,8 @@ def _contains(listed: NDArray[np.integer], values: NDArray[np.integer]) -> NDArr
     if not len(listed):
         return np.zeros(len(values), dtype=np.bool_)
     places = np.minimum(np.searchsorted(listed, values.astype(listed.dtype)), len(listed) - 1)
-    return listed[places] == values
+    contained: NDArray[np.bool_] = listed[places] == values
+    return contained
 
 
 def _distances(
