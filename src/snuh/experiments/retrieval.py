@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from snuh.collection import Collection
 from snuh.collection.query import SearchOptions
-from snuh.corpus import Document, open_source
-from snuh.corpus.beir import JudgedQueries, is_beir_folder, read_judged
+from snuh.corpus import Document
+from snuh.corpus.beir import BeirSource, JudgedQueries, is_beir_folder, read_judged
 from snuh.corpus.source import VARIABLE
 from snuh.errors import InputError
 from snuh.evaluation import evaluate_search
@@ -53,7 +53,7 @@ class JudgedCorpus:
             raise InputError(
                 f"{folder} is not in the layout of BEIR: expected corpus.jsonl, queries.jsonl and qrels/"
             )
-        return cls(folder.name, list(open_source(folder)), read_judged(folder))
+        return cls(folder.name, list(BeirSource(folder)), read_judged(folder))
 
     @property
     def ids(self) -> list[str]:
@@ -101,12 +101,13 @@ def _collection_searches(corpus: JudgedCorpus, model: Model) -> Iterator[tuple[s
     ):
         collection.add(corpus.documents)
         for name, chosen in options.items():
+            chosen |= {"k": RANKED, "characters": 1}
             yield name, evaluate_search(_rank_by(collection, chosen), corpus.judged)
 
 
 def _rank_by(collection: Collection, options: SearchOptions) -> RankMany:
     def rank_many(queries: list[str]) -> list[list[str]]:
-        hits = collection.search_many(queries, k=RANKED, characters=1, **options)
+        hits = collection.search_many(queries, **options)
         return [[hit.document.id for hit in one] for one in hits]
 
     return rank_many
