@@ -48,11 +48,9 @@ def encode_source(
 
 
 def encode_documents(model: Model, documents: Iterable[Document]) -> Iterator[EncodedBatch]:
-    """Yield documents in order with their codes."""
-    if model.features is None:
-        raise InputError("this model was trained on a feature matrix: it cannot encode texts")
+    """Yield documents in order with their codes, made from words and vectors as the model reads them."""
     for batch in document_batches(documents):
-        rows = model.features.transform([document.text for document in batch])
+        rows = model.document_rows(batch)
         yield EncodedBatch(batch, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
 

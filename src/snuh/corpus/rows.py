@@ -76,6 +76,20 @@ def iterate_texts(rows: Iterable[Any]) -> Iterator[str]:
     return (document.text for document in iterate_documents(rows))
 
 
+def attach_vectors(documents: Iterable[Document], vectors: Iterable[Any], name: str) -> Iterator[Document]:
+    """Yield documents with the vectors of the same rows; InputError unless there is one for each."""
+    rows, count = iter(vectors), 0
+    for count, document in enumerate(documents, start=1):
+        vector = next(rows, None)
+        if vector is None:
+            raise InputError(
+                f"{name} has {count - 1:,} rows, there are more documents: expected one for each"
+            )
+        yield replace(document, vector=vector)
+    if next(rows, None) is not None:
+        raise InputError(f"{name} has more than {count:,} rows: expected one for each document")
+
+
 class RowSource(TextSource):
     """Documents in memory as a source; a generator is read into a list, since sources are read repeatedly."""
 
@@ -96,6 +110,18 @@ class RowSource(TextSource):
                     "ids must be unique"
                 )
             yield document
+
+
+class VectorSource(TextSource):
+    """The documents of a source with the rows of an array as their vectors."""
+
+    def __init__(self, source: TextSource, vectors: Any, *, name: str = "vectors") -> None:
+        """Attach `vectors` (documents, dims), an array of any library."""
+        self.name, self._source, self._vectors, self._vectors_name = source.name, source, vectors, name
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        """Yield the documents in order; InputError unless there is one vector for each."""
+        yield from attach_vectors(self._source.documents(progress), self._vectors, self._vectors_name)
 
 
 # Documents for `Collection.add`, which need an id.

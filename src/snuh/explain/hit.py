@@ -103,7 +103,7 @@ def readable_parts(model: Model) -> tuple[TfidfFeatures, Floats]:
             f"expected an encoder with an increasing activation, got {layers[0].activation}: with others "
             "words have no separate contributions to a bit; use a model of another method"
         )
-    return model.features, layers[0].weight
+    return model.features, layers[0].weight[: model.encoder.terms]
 
 
 def term_spans(

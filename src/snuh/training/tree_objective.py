@@ -45,6 +45,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Encoder, Layer
+from snuh.features.vectors import append_columns
 from snuh.training.gradient import linear_warmup
 from snuh.training.kl import best_correlation, edge_divergence, node_divergence
 from snuh.training.layers import WordDecoder, sparse_linear, word_sets
@@ -132,6 +133,7 @@ class TreeObjective:
         generator: for initial weights, noise and dropout.
         rebuild_edges: returns new edges given the current encoder, called before `refresh_epoch`.
         documents: rows to draw batches from; all if not given.
+        words: the unit rows without the columns of vectors; X if not given.
     """
 
     def __init__(
@@ -143,8 +145,15 @@ class TreeObjective:
         generator: torch.Generator,
         rebuild_edges: Callable[[Encoder], Edges] | None = None,
         documents: npt.NDArray[np.int64] | None = None,
+        words: sparse.csr_matrix | None = None,
     ) -> None:
         self.method, self.X, self.generator = method, X, generator
+        self.word_rows = X if words is None else words
+        # With vectors, the encoder reads a document either as its joined row or as its words alone.
+        vector_dims = X.shape[1] - self.word_rows.shape[1]
+        self.has_vectors = vector_dims > 0
+        alone = [append_columns(self.word_rows, vector_dims)] if self.has_vectors else []
+        self.inputs = sparse.vstack([X, *alone], format="csr") if self.has_vectors else X
         self.documents = np.arange(X.shape[0]) if documents is None else documents
         self.neighborhoods = Neighborhoods(edges, X.shape[0])
         self.rebuild_edges = rebuild_edges
@@ -154,18 +163,18 @@ class TreeObjective:
         self.beta = method.resolve("beta", docs)
         self.warmup = method.resolve("warmup", docs)
         self.word_dropout = method.resolve("word_dropout", docs)
-        self.word_weight = word_weight(X)
+        self.word_weight = word_weight(self.word_rows)
         self.refresh_epoch = (
             max(1, round(method.refresh * method.resolve("epochs", docs))) if method.refresh else None
         )
 
-        terms, bits = X.shape[1], method.n_bits
+        bits = method.n_bits
         outputs = bits * (3 if method.correlation == "encoder" else 2)
         # One matrix for mean, deviation and correlation, so that one sparse product computes them all.
-        self.weight = self._uniform(terms, outputs)
+        self.weight = self._uniform(X.shape[1], outputs)
         self.bias = self._uniform(outputs)
         self.words = WordDecoder(
-            X, bits, documents=self.batch_size, init_range=method.init_range, generator=generator
+            self.word_rows, bits, documents=self.batch_size, init_range=method.init_range, generator=generator
         )
         self._gradient_buffer = torch.empty_like(self.weight)
         self._balance_bits()
@@ -211,8 +220,10 @@ class TreeObjective:
     def loss(self, batch: TreeBatch, *, epoch: float) -> Mapping[str, Tensor]:
         """The negative bound of a batch by named parts, each a mean per document."""
         docs, has_neighbors = len(batch.documents), len(batch.neighbors) > 0
-        rows = take_rows(self.X, np.concatenate([batch.documents, batch.neighbors]))
-        mu, sigma, pair = self._posterior(hide_words(rows, self.word_dropout, self.generator))
+        rows = self._read(np.concatenate([batch.documents, batch.neighbors]))
+        targets = take_rows(self.word_rows, batch.documents) if self.has_vectors else rows
+        terms = self.word_rows.shape[1]
+        mu, sigma, pair = self._posterior(hide_words(rows, self.word_dropout, self.generator, terms=terms))
         mu_i, mu_j = mu[:docs], mu[docs:]
         sigma_i, sigma_j = sigma[:docs], sigma[docs:]
         beta = self.beta * linear_warmup(epoch, self.warmup)
@@ -222,7 +233,7 @@ class TreeObjective:
         own = (docs + 1) // 2 if self.method.neighbor_words and has_neighbors else docs
         noise = torch.randn(mu_i.shape, generator=self.generator)
         z = torch.cat([mu_i[:own], mu_j[own:]]) + torch.cat([sigma_i[:own], sigma_j[own:]]) * noise
-        words = self.word_weight * self.words.log_likelihood(z, word_sets(rows, documents=docs))
+        words = self.word_weight * self.words.log_likelihood(z, word_sets(targets, documents=docs))
         parts = {"words": -words[:own].mean()}
         if own < docs:
             parts["neighbor words"] = -self.method.neighbor_words * words[own:].mean()
@@ -237,6 +248,15 @@ class TreeObjective:
             edges = edge_divergence(mu_i, sigma_i, mu_j, sigma_j, prior=t, posterior=gamma).sum(dim=1)
             parts["edges"] = beta * (batch.weight * edges).mean()
         return parts
+
+    def _read(self, documents: npt.NDArray[np.int64]) -> SparseRows:
+        """Return the rows that the encoder reads; a part of the documents loses its vector."""
+        if not self.has_vectors:
+            return take_rows(self.X, documents)
+        loses_vector = (
+            torch.rand(len(documents), generator=self.generator).numpy() < self.method.vector_dropout
+        )
+        return take_rows(self.inputs, documents + self.X.shape[0] * loses_vector)
 
     def _posterior(self, rows: SparseRows) -> tuple[Tensor, Tensor, Tensor]:
         """Return mu, sigma (rows, bits) and the input of the correlated encoder (empty if there is none)."""
@@ -279,9 +299,17 @@ def word_weight(X: sparse.csr_matrix) -> float:
     return max(1.0, MIN_WORDS / max(1.0, mean_words(X)))
 
 
-def hide_words(rows: SparseRows, fraction: float, generator: torch.Generator) -> SparseRows:
-    """Set a random fraction of the values to 0 and scale up the others to keep the expectation."""
+def hide_words(
+    rows: SparseRows, fraction: float, generator: torch.Generator, *, terms: int | None = None
+) -> SparseRows:
+    """Set a random fraction of the words to 0 and scale up the others to keep the expectation.
+
+    Columns from `terms` on hold vectors, and are not changed.
+    """
     if not fraction:
         return rows
     is_visible = torch.rand(len(rows.data), generator=generator).numpy() >= fraction
-    return replace(rows, data=rows.data * (is_visible / np.float32(1.0 - fraction)))
+    factors = is_visible / np.float32(1.0 - fraction)
+    if terms is not None and terms < rows.shape[1]:
+        factors[rows.indices >= terms] = 1
+    return replace(rows, data=rows.data * factors)
