@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -18,10 +19,11 @@ from scipy import sparse
 
 from snuh import __version__
 from snuh.corpus import MatrixSource, TextSource
+from snuh.corpus.document import FractionCallback
 from snuh.corpus.rows import RowSource, VectorSource
 from snuh.errors import InputError, check_arguments
 from snuh.features import TfidfFeatures
-from snuh.features.vectors import Embed, VectorInfo, embed_texts, join_rows, name_of, stack_vectors
+from snuh.features.vectors import EMBED_BATCH, Embed, VectorInfo, complete_vectors, join_rows, name_of
 from snuh.features.vocabulary import AUTO
 from snuh.methods import DEFAULT, make
 from snuh.model import Model
@@ -159,33 +161,49 @@ def joined_rows(
 
     features.fit(training_texts())
     val_flags: list[bool] = []
-    ids: list[str] = []
-    missing: list[tuple[int, str]] = []  # rows and texts to embed
-    vectors: list[Any] = []  # None where a document has none
+    vector_flags: list[bool] = []
 
     def texts() -> Iterator[str]:
         for doc in source.documents(rows):
             if doc.split != "test":
                 val_flags.append(doc.split == "val")
-                ids.append(doc.id)
-                vectors.append(doc.vector)
-                if embed is not None and doc.vector is None:
-                    missing.append((len(vectors) - 1, doc.text))
+                vector_flags.append(doc.vector is not None)
                 yield doc.text
 
     X = features.transform(texts())
-    if embed is not None:
-        for (row, _), vector in zip(missing, embed_texts(embed, (text for _, text in missing)), strict=True):
-            vectors[row] = vector
-    info = None
-    if any(vector is not None for vector in vectors):
-        stacked = stack_vectors(vectors, ids)
-        name = source.name if embed is None else name_of(embed)
-        info = VectorInfo(name, stacked.shape[1], sha256=getattr(embed, "sha256", None))
-        X = join_rows(X, stacked, weight=info.weight)
-    is_val = np.array(val_flags)
     check_known(X, features)
+    info = None
+    if embed is not None or any(vector_flags):
+        vectors = _source_vectors(source, embed, stage_callback(on_progress, "vectors"))
+        name = source.name if embed is None else name_of(embed)
+        info = VectorInfo(name, vectors.shape[1], sha256=getattr(embed, "sha256", None))
+        X = join_rows(X, vectors, weight=info.weight)
+    is_val = np.array(val_flags)
     return JoinedRows(X[~is_val], X[is_val], info) if is_val.any() else JoinedRows(X, None, info)
+
+
+def _source_vectors(
+    source: TextSource, embed: Embed | None, progress: FractionCallback | None
+) -> NDArray[np.float32]:
+    """Return the vectors (documents, dims) of the documents outside the split test."""
+    used = (doc for doc in source.documents(progress) if doc.split != "test")
+    parts: list[NDArray[np.float32]] = []
+    without: list[int] = []  # documents of parts that came before the first vector
+    while batch := list(islice(used, EMBED_BATCH)):
+        has_vectors = embed is not None or any(doc.vector is not None for doc in batch)
+        if not has_vectors and not parts:
+            without.append(len(batch))
+            continue
+        parts.append(
+            complete_vectors(
+                [doc.vector for doc in batch],
+                ids=[doc.id for doc in batch],
+                texts=[doc.text for doc in batch],
+                embed=embed,
+                dims=parts[0].shape[1] if parts else None,
+            )
+        )
+    return np.concatenate([np.zeros((sum(without), parts[0].shape[1]), dtype=np.float32), *parts])
 
 
 def check_known(X: sparse.csr_matrix, features: TfidfFeatures) -> None:

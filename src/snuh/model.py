@@ -23,7 +23,7 @@ from snuh.encoder import Encoder, Rows
 from snuh.errors import InputError, ModelError, SnuhError
 from snuh.features import TfidfFeatures
 from snuh.features.tfidf import text_batches
-from snuh.features.vectors import Embed, VectorInfo, embed_texts, join_rows, stack_vectors
+from snuh.features.vectors import Embed, VectorInfo, complete_vectors, join_rows
 from snuh.io import (
     DECODER_FILE,
     ENCODER_FILE,
@@ -142,17 +142,17 @@ class Model:
             raise InputError("this model was trained on a feature matrix: it cannot encode texts")
         words = self.features.transform([document.text for document in documents], threads=threads)
         if self.vectors is None:
+            if any(document.vector is not None for document in documents):
+                raise self._refuse_vectors()
             return words
-        vectors = [document.vector for document in documents]
-        without = [row for row, vector in enumerate(vectors) if vector is None]
-        if self.embed is not None and without:
-            texts = [documents[row].text for row in without]
-            for row, vector in zip(
-                without, embed_texts(self.embed, texts, dims=self.vectors.dims), strict=True
-            ):
-                vectors[row] = vector
-        rows = stack_vectors(vectors, [document.id for document in documents], dims=self.vectors.dims)
-        return join_rows(words, rows, weight=self.vectors.weight)
+        vectors = complete_vectors(
+            [document.vector for document in documents],
+            ids=[document.id for document in documents],
+            texts=[document.text for document in documents],
+            embed=self.embed,
+            dims=self.vectors.dims,
+        )
+        return join_rows(words, vectors, weight=self.vectors.weight)
 
     def _rows(self, documents: Iterable[Any] | Rows, vectors: Any = None) -> Iterator[Rows]:
         if self.features is None:
@@ -171,9 +171,13 @@ class Model:
         for batch in text_batches(iterate_texts(documents), limit=BATCH_CHARACTERS):
             yield self.features.transform(batch)
 
+    @staticmethod
+    def _refuse_vectors() -> InputError:
+        return InputError("this model reads words alone: fit one with vectors, or leave the vectors out")
+
     def _documents_with(self, documents: Iterable[Any], vectors: Any) -> Iterator[list[Document]]:
         if self.vectors is None:
-            raise InputError("this model reads words alone: fit one with vectors, or leave the vectors out")
+            raise self._refuse_vectors()
         found: Iterable[Document] = iterate_documents(documents)
         if vectors is not None:
             found = attach_vectors(found, vectors, "vectors")

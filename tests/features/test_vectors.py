@@ -49,7 +49,7 @@ def test_the_cosine_of_joined_rows_is_the_weighted_mean_of_both() -> None:
     [
         (np.full((240, 3), np.nan), "NaN"),
         (np.zeros((240, 3)), "all zeros"),
-        (np.ones((239, 3)), "one for each"),
+        (np.ones((239, 3)), "a row for each document"),
         (np.full((240, 3), "a"), "numbers"),
         ([[1.0, 2.0]] * 239 + [[1.0]], "2 dimensions, got 1"),
     ],

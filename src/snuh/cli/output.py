@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 STAGE_LABELS = {
     "words": "Building the vocabulary",
     "rows": "Computing TF-IDF",
+    "vectors": "Reading vectors",
     "similarity": "Comparing documents",
     "graph": "Finding neighbours",
     "trees": "Sampling trees",

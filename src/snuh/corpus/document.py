@@ -105,13 +105,14 @@ class FieldNames:
     id: str = "id"
     labels: str = "labels"
     split: str = "split"
-    vectors: str | None = None  # None: documents have no vectors
+    vectors: str | None = None  # None: documents have no vectors; in the field, null is a missing one
+    optional_vectors: bool = False  # whether the field of vectors may be absent
     given: dict[str, str] = field(init=False, repr=False)  # those that are not the default, by role
 
     def __post_init__(self) -> None:
         names = {"text": self.text, "id": self.id, "labels": self.labels, "split": self.split}
         given = {role: name for role, name in names.items() if name != role}
-        if self.vectors is not None:
+        if self.vectors is not None and not self.optional_vectors:
             given["vectors"] = self.vectors
         object.__setattr__(self, "given", given)
 
@@ -142,7 +143,7 @@ def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Docum
     )
     split = fields.pop(names.split, None)
     vector = None
-    if names.vectors is not None and (value := fields.pop(names.vectors)) is not None:
+    if names.vectors is not None and (value := fields.pop(names.vectors, None)) is not None:
         vector = _vector_of(value, names.vectors)
     return Document(
         doc_id,
@@ -244,8 +245,8 @@ def _vector_of(value: object, field: str) -> NDArray[np.float32]:
         vector = np.asarray(value)
     except ValueError:  # lists of several lengths
         vector = np.empty((0, 0))
-    if vector.ndim != 1 or vector.dtype.kind not in "fiu":
-        got = "something else in it" if isinstance(value, list) else describe(value)
+    if vector.ndim != 1 or not len(vector) or vector.dtype.kind not in "fiu":
+        got = "one with something else in it" if isinstance(value, list) else describe(value)
         raise RecordError(f"{quote(field)} must be a list of numbers, got {got}")
     return vector.astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""Words joined with vectors, such as sentence embeddings: checks, joined rows, and where vectors come from.
+"""Words joined with vectors, such as sentence embeddings: checks, and joined rows.
 
 A joined row is the TF-IDF row and the vector, both of unit length, multiplied by sqrt(1 - w) and sqrt(w). It
 has unit length, and the cosine of two joined rows is (1 - w) times that of the words plus w times that of the
@@ -8,18 +8,15 @@ known word has the vector alone.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.errors import InputError, ModelError, import_extra
+from snuh.errors import InputError, ModelError
 from snuh.features.weighting import SparseRows, unit_rows
-from snuh.io import read_json, sha256
 from snuh.text import quote
 
 if TYPE_CHECKING:
@@ -32,8 +29,18 @@ VECTOR_WEIGHT = 0.5  # w of new models: both cosines count alike
 EMBED_BATCH = 256  # texts in one call of an embedding model
 
 
-def check_vectors(vectors: Any, *, documents: int, dims: int | None = None) -> Floats:
-    """Return vectors (documents, dims) of unit length; InputError names the first invalid one by its row."""
+def check_vectors(
+    vectors: Any,
+    *,
+    documents: int,
+    dims: int | None = None,
+    ids: Sequence[str] | None = None,
+    zeros: bool = False,
+) -> Floats:
+    """Return vectors (documents, dims) of unit length; InputError names the first invalid one, by its id.
+
+    With `zeros`, vectors of zeros are missing ones, and stay as they are.
+    """
     try:
         array = np.asarray(vectors)
     except ValueError as error:
@@ -43,34 +50,74 @@ def check_vectors(vectors: Any, *, documents: int, dims: int | None = None) -> F
     if array.ndim != 2 or len(array) != documents or not array.shape[1]:
         raise InputError(f"vectors must have the shape ({documents}, dims), got {array.shape}")
     if dims is not None and array.shape[1] != dims:
-        raise InputError(
-            f"expected vectors of {dims} dimensions, got {array.shape[1]}: use one embedding model"
-        )
+        raise _other_dims(dims, array.shape[1])
     norms = np.linalg.norm(array.astype(np.float64), axis=1, keepdims=True)
-    valid = np.isfinite(norms[:, 0]) & (norms[:, 0] > 0)
+    valid = np.isfinite(norms[:, 0]) & (zeros | (norms[:, 0] > 0))
     if not valid.all():
         row = int(np.argmin(valid))
+        which = f"row {row} (counted from 0)" if ids is None else quote(ids[row])
         problem = "is all zeros" if norms[row] == 0 else "has NaN or infinity"
-        where = f" of row {row} (counted from 0)" if documents > 1 else ""
-        raise InputError(f"the vector{where} {problem}: expected finite numbers, not all of them 0")
-    unit: Floats = (array / norms).astype(np.float32)
+        raise InputError(f"the vector of {which} {problem}: expected finite numbers, not all of them 0")
+    unit: Floats = (array / np.where(norms > 0, norms, 1)).astype(np.float32)
     return unit
 
 
-def stack_vectors(vectors: Sequence[Any], ids: Sequence[str], *, dims: int | None = None) -> Floats:
-    """Return the vectors of documents as unit rows (documents, dims), zeros for those that are None.
+def complete_vectors(
+    vectors: Sequence[Any],
+    *,
+    ids: Sequence[str],
+    texts: Sequence[str] = (),
+    embed: Embed | None = None,
+    dims: int | None = None,
+) -> Floats:
+    """Return the vectors of documents as unit rows (documents, dims), zeros for those that have none.
 
-    The first vector decides the dimension unless it is given.
+    `embed` makes those that are None, of their texts. The first vector decides the dimension unless it is
+    given.
     """
+    missing = [row for row, vector in enumerate(vectors) if vector is None]
     given = [row for row, vector in enumerate(vectors) if vector is not None]
+    made = None
+    if embed is not None and missing:
+        made = embed_texts(embed, [texts[row] for row in missing], dims=dims)
+        dims = made.shape[1]
     dims = dims or (len(vectors[given[0]]) if given else 1)
     rows = np.zeros((len(vectors), dims), dtype=np.float32)
-    for row in given:
-        try:
-            rows[row] = check_vectors([vectors[row]], documents=1, dims=dims)[0]
-        except InputError as error:
-            raise InputError(f"document {quote(ids[row])}: {error}") from None
+    if made is not None:
+        rows[missing] = made
+    if given:
+        for row in given:
+            if len(vectors[row]) != dims:
+                raise InputError(f"document {quote(ids[row])}: {_other_dims(dims, len(vectors[row]))}")
+        stacked = np.stack([np.asarray(vectors[row]) for row in given])
+        rows[given] = check_vectors(stacked, documents=len(given), ids=[ids[row] for row in given])
     return rows
+
+
+def _other_dims(expected: int, got: int) -> InputError:
+    return InputError(f"expected vectors of {expected} dimensions, got {got}: use one embedding model")
+
+
+def embed_texts(embed: Embed, texts: Sequence[str], *, dims: int | None = None) -> Floats:
+    """Return the unit vectors (texts, dims) of texts, embedded in batches.
+
+    Zeros stay zeros: a static embedding gives them for a text of which it knows no word.
+    """
+    batches = [np.zeros((0, dims or 1), dtype=np.float32)]
+    for start in range(0, len(texts), EMBED_BATCH):
+        batch = list(texts[start : start + EMBED_BATCH])
+        try:
+            vectors = check_vectors(embed(batch), documents=len(batch), dims=dims, ids=batch, zeros=True)
+        except InputError as error:
+            raise InputError(f"the embedding {name_of(embed)} gave unusable vectors: {error}") from None
+        batches.append(vectors)
+        dims = vectors.shape[1]
+    return np.concatenate(batches[min(1, len(batches) - 1) :])
+
+
+def name_of(embed: Embed) -> str:
+    """Return the name of an embedding model for messages and model folders."""
+    return str(getattr(embed, "name", None) or getattr(embed, "__name__", None) or type(embed).__name__)
 
 
 def join_rows(
@@ -142,61 +189,3 @@ class VectorInfo:
         if not 0 < state["weight"] < 1:
             raise ModelError(f"the weight of the model's vectors must be from 0 to 1, got {state['weight']}")
         return cls(**state)
-
-
-# Vectors made by an embedding model.
-
-
-def name_of(embed: Embed) -> str:
-    """Return the name of an embedding model for messages and model folders."""
-    return str(getattr(embed, "name", None) or getattr(embed, "__name__", None) or type(embed).__name__)
-
-
-def embed_texts(embed: Embed, texts: Iterable[str], *, dims: int | None = None) -> list[Floats]:
-    """Return the unit vectors of texts, embedded in batches."""
-    texts = list(texts)
-    vectors: list[Floats] = []
-    for start in range(0, len(texts), EMBED_BATCH):
-        batch = texts[start : start + EMBED_BATCH]
-        try:
-            vectors += list(check_vectors(embed(batch), documents=len(batch), dims=dims))
-        except InputError as error:
-            raise InputError(f"the embedding {name_of(embed)} gave unusable vectors: {error}") from None
-        dims = len(vectors[0])
-    return vectors
-
-
-@dataclass(frozen=True, slots=True)
-class FolderEmbedding:
-    """An embedding model of a local folder: a callable from texts to vectors, with name and checksum."""
-
-    name: str
-    sha256: str
-    encode: Callable[[list[str]], Any]
-
-    def __call__(self, texts: list[str]) -> Any:
-        """Return the vectors (texts, dims)."""
-        return self.encode(texts)
-
-
-def load_embedding(folder: Path | str) -> FolderEmbedding:
-    """Load a model2vec or sentence-transformers model from its folder; nothing is downloaded."""
-    path = Path(folder)
-    weights = sorted(path.rglob("*.safetensors")) or sorted(path.rglob("*.bin"))
-    if not weights:
-        raise InputError(f"{folder} is not the folder of an embedding model: it has no .safetensors file")
-    digest = hashlib.sha256("".join(map(sha256, weights)).encode()).hexdigest()
-    return FolderEmbedding(path.resolve().name, digest, _load_encode(path))
-
-
-def _load_encode(path: Path) -> Callable[[list[str]], Any]:
-    config = read_json(path / "config.json") if (path / "config.json").is_file() else {}
-    if isinstance(config, dict) and config.get("model_type") == "model2vec":
-        static = import_extra("model2vec").StaticModel.from_pretrained(path)
-        return lambda texts: static.encode(texts)
-    if not (path / "modules.json").is_file():
-        raise InputError(
-            f"{path} is neither a model2vec nor a sentence-transformers model: it has no modules.json"
-        )
-    model = import_extra("sentence_transformers").SentenceTransformer(str(path), local_files_only=True)
-    return lambda texts: model.encode(texts, show_progress_bar=False)
