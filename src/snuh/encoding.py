@@ -15,6 +15,7 @@ from snuh.model import Model
 
 BATCH_CHARACTERS = 8_000_000  # enough to keep all processors busy
 BATCH_DOCUMENTS = 20_000
+EMBEDDED_DOCUMENTS = 1_000  # which takes longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ def encode_source(
 
 def encode_documents(model: Model, documents: Iterable[Document]) -> Iterator[EncodedBatch]:
     """Yield documents in order with their codes, made from words and vectors as the model reads them."""
-    for batch in document_batches(documents):
+    limit = BATCH_DOCUMENTS if model.embed is None else EMBEDDED_DOCUMENTS
+    for batch in document_batches(documents, limit=limit):
         rows = model.document_rows(batch)
         yield EncodedBatch(batch, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
@@ -74,14 +76,16 @@ def _encode_matrix(
             progress(number / len(source.splits))
 
 
-def document_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def document_batches(
+    documents: Iterable[Document], *, limit: int = BATCH_DOCUMENTS
+) -> Iterator[list[Document]]:
     """Yield documents in lists of bounded size."""
     batch: list[Document] = []
     characters = 0
     for document in documents:
         batch.append(document)
         characters += len(document.text)
-        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_DOCUMENTS:
+        if characters >= BATCH_CHARACTERS or len(batch) >= limit:
             yield batch
             batch, characters = [], 0
     if batch:

@@ -8,8 +8,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 

@@ -106,7 +106,7 @@ class TreeHasher(GradientHasher):
             generator=start.generator,
             rebuild_edges=rebuild_edges,
             documents=start.documents,
-            words=words,
+            vector_dims=data.vector_dims,
         )
 
     def _default(self, name: str, docs: int) -> float:
