@@ -67,8 +67,8 @@ def fit(
 
     Trains on the split train and on documents without a split. The split val, if present, selects the epoch;
     test is not read, and labels are not used. With --vectors or --embed-with, the model reads the documents'
-    vectors beside their words; it encodes documents without a vector as well. Ctrl-C stops training and keeps the best model so far. An
-    existing model is replaced once the new one is complete.
+    vectors beside their words; it encodes documents without a vector as well. Ctrl-C stops training and keeps
+    the best model so far. An existing model is replaced once the new one is complete.
     """
     import time
 

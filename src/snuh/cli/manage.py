@@ -117,7 +117,8 @@ def _describe_index(about: Info) -> str:
 def check(collection: CollectionAddress, as_json: Json = False) -> None:
     """Verify a collection: its files, every document, and that every code is the one of its text.
 
-    If the model reads vectors, the codes are not compared: vectors are not stored. Prints what is wrong and what to do, and exits with 1 if anything is. Nothing is changed.
+    If the model reads vectors, the codes are not compared: vectors are not stored. Prints what is wrong and
+    what to do, and exits with 1 if anything is. Nothing is changed.
     """
     from snuh.cli.output import display, plural, print_facts, print_json
     from snuh.collection import Collection
@@ -222,8 +223,8 @@ def rehash(
     """Encode all documents of a collection again, with another model.
 
     Searches use the old codes until all new ones are written; an interrupted rehash leaves the old codes in
-    use. The model is copied into the collection. Collections store no vectors: a model that reads them encodes
-    words alone, unless --embed-with makes the vectors again.
+    use. The model is copied into the collection. Collections store no vectors: a model that reads them
+    encodes words alone, unless --embed-with makes the vectors again.
     """
     import time
 
@@ -238,9 +239,7 @@ def rehash(
         loaded = load(model, embed=load_embedder(embed_with))
         bits_before = opened.model.bits
         if loaded.vectors is not None and loaded.embed is None:
-            say(
-                "warning: vectors are not stored, so words alone are encoded: give --embed-with to use vectors"
-            )
+            say("warning: vectors are not stored: words alone are encoded; --embed-with makes vectors again")
         with display() as progress:
             opened.rehash(loaded, progress=progress.stage("Rehashing"))
         count = len(opened)

@@ -182,7 +182,7 @@ class Explanation:
     query_words: tuple[WordContribution, ...]
     hit_words: tuple[WordContribution, ...]
     note: str | None = None
-    """What is missing: vectors that are not known here, so that the codes explained are those of words alone."""
+    """That vectors are not known here, so that the codes explained are those of words alone."""
 
 
 class HitWords(NamedTuple):
@@ -198,8 +198,8 @@ def explain(
     """Return the words of two texts, and their vectors, that make their codes agree or differ.
 
     The explanation is exact: the margins of a text are the sums of its words' contributions, that of its
-    vector, and a constant (`word_contributions`). A vector that is not given is made by the model's embedding;
-    without one, the text's words alone are explained, and a note says so.
+    vector, and a constant (`word_contributions`). A vector that is not given is made by the model's
+    embedding; without one, the text's words alone are explained, and a note says so.
 
     Raises:
         InputError: For a model that takes no texts, or whose encoder has more than one layer.

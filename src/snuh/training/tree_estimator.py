@@ -54,7 +54,7 @@ class TreeHasher(GradientHasher):
     refresh = 0.0
 
     reads_vectors: ClassVar[bool] = True
-    vector_fraction: ClassVar[float] = 0.7  # of the graph's similarity that comes from vectors
+    vector_fraction: ClassVar[float] = 0.8  # of the graph's similarity that comes from vectors
     vector_dropout: ClassVar[float] = 0.3  # fraction of the documents that the encoder reads without vector
 
     ranges: ClassVar[Mapping[str, Range]] = {
