@@ -50,8 +50,7 @@ def encode_source(
 
 def encode_documents(model: Model, documents: Iterable[Document]) -> Iterator[EncodedBatch]:
     """Yield documents in order with their codes, made from words and vectors as the model reads them."""
-    limit = BATCH_DOCUMENTS if model.embed is None else EMBEDDED_DOCUMENTS
-    for batch in document_batches(documents, limit=limit):
+    for batch in document_batches(documents, limit=None if model.embed is None else EMBEDDED_DOCUMENTS):
         rows = model.document_rows(batch)
         yield EncodedBatch(batch, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
@@ -76,10 +75,9 @@ def _encode_matrix(
             progress(number / len(source.splits))
 
 
-def document_batches(
-    documents: Iterable[Document], *, limit: int = BATCH_DOCUMENTS
-) -> Iterator[list[Document]]:
-    """Yield documents in lists of bounded size."""
+def document_batches(documents: Iterable[Document], *, limit: int | None = None) -> Iterator[list[Document]]:
+    """Yield documents in lists of bounded size, of at most `limit` documents."""
+    limit = BATCH_DOCUMENTS if limit is None else limit
     batch: list[Document] = []
     characters = 0
     for document in documents:

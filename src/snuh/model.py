@@ -45,7 +45,7 @@ from snuh.text import html_table
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # of models that read vectors; others are version 1, which older snuh read
 BATCH_DOCUMENTS = 20_000  # with vectors
 BATCH_CHARACTERS = 8_000_000  # enough to keep all processors busy
 
@@ -194,7 +194,7 @@ class Model:
             save_arrays(folder / DECODER_FILE, {"embedding": embedding})
         manifest = {
             "format": MODEL_FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format_version": 1 if self.vectors is None else FORMAT_VERSION,
             "method": self.method,
             "bits": self.bits,
             "encoder": self.encoder.meta(),
@@ -243,9 +243,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != MODEL_FORMAT:
         raise ModelError(f'{path} does not describe a snuh model: expected "format": "{MODEL_FORMAT}"')
     version = manifest.get("format_version")
-    if type(version) is not int or version != FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         advice = "upgrade snuh" if isinstance(version, int) and version > FORMAT_VERSION else "train again"
-        raise ModelError(f"{path} has format version {version!r}, this snuh reads {FORMAT_VERSION}: {advice}")
+        raise ModelError(f"{path} has format version {version!r}, this snuh reads 1 to {FORMAT_VERSION}: {advice}")
     if manifest.pop("sha256", None) != _manifest_sha256(manifest):
         raise InputError(f"{path} was changed after saving (its checksum differs)")
     types = {"method": str, "bits": int, "encoder": dict, "parameters": dict, "training": dict, "files": dict}

@@ -105,7 +105,7 @@ def serve(
         typer.Option(
             metavar="FOLDER",
             envvar="SNUH_EMBED_WITH",
-            help="Embedding model that makes the vectors of texts, where the model reads vectors.",
+            help="Embedding model for the vectors of texts, where a model reads vectors.",
         ),
     ] = None,
     log_level: Annotated[

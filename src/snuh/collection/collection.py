@@ -24,7 +24,6 @@ from snuh.collection.results import Added, IndexInfo, Info, Page, Sample
 from snuh.corpus import Document
 from snuh.corpus.document import updated_record
 from snuh.corpus.rows import VECTOR_FIELD, checked_documents
-from snuh.encoding import BATCH_DOCUMENTS as BATCH_ENCODED
 from snuh.encoding import EMBEDDED_DOCUMENTS, document_batches
 from snuh.errors import (
     CollectionError,
@@ -153,7 +152,7 @@ class Collection:
         added = Added(0, 0, 0)
         try:
             checked = checked_documents(documents, max_characters, vectors=self._vector_field)
-            limit = BATCH_ENCODED if self._embed is None else EMBEDDED_DOCUMENTS
+            limit = None if self._embed is None else EMBEDDED_DOCUMENTS
             for batch in document_batches(checked, limit=limit):
                 added = added + self._put(batch)
         except (InputError, CollectionError) as error:
