@@ -28,6 +28,7 @@ from snuh.features.vocabulary import AUTO
 from snuh.methods import DEFAULT, make
 from snuh.model import Model
 from snuh.progress import OnProgress, stage_callback
+from snuh.training import VECTOR_METHODS
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class TextHasher:
             features = TfidfFeatures(**self.features)
             X, X_val, vectors = joined_rows(source, features, on_progress, embed=self.embed)
             if vectors is not None and not estimator.reads_vectors:
-                raise InputError(f"{self.method} reads words alone: use snuh-plus, snuh or itq with vectors")
+                raise InputError(f"{self.method} reads words alone: {VECTOR_METHODS} read vectors too")
         versions = training_versions()
         vector_dims = 0 if vectors is None else vectors.dims
         estimator.fit(X, X_val=X_val, vector_dims=vector_dims, on_progress=on_progress)
@@ -129,7 +130,9 @@ def text_rows(
     source: TextSource, features: TfidfFeatures, on_progress: OnProgress | None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
     """Return TF-IDF rows for training and validation; the source is read twice, and texts are not stored."""
-    X, X_val, _ = joined_rows(source, features, on_progress)
+    X, X_val, vectors = joined_rows(source, features, on_progress)
+    if vectors is not None:
+        raise InputError(f"{source.name} has vectors: only words are expected here, leave the vectors out")
     return X, X_val
 
 

@@ -77,6 +77,18 @@ def test_a_model_with_vectors_encodes_with_and_without_them(method: str, tmp_pat
         model.encode(texts, vectors=vectors[:, :5])
 
 
+@pytest.mark.parametrize("method", ["lsh", "sph", "sth"])
+def test_closed_forms_read_joined_rows(method: str) -> None:
+    texts, labels, vectors = world()
+    hasher = TextHasher(method, bits=16).fit(texts, vectors=vectors)
+    codes = hasher.encode(texts, vectors=vectors)
+    assert (codes != hasher.encode(texts)).any()
+    words = TextHasher(method, bits=16).fit(texts).encode(texts)
+    assert precision_at_k(codes, labels, codes, labels, k=20) > precision_at_k(
+        words, labels, words, labels, k=20
+    )
+
+
 def test_embed_makes_the_vectors() -> None:
     texts, _, vectors = world()
     by_text = dict(zip(texts, vectors, strict=True))

@@ -23,6 +23,7 @@ from snuh.features.vectors import split_rows
 from snuh.features.weighting import check_matrix, unit_rows
 from snuh.metrics import code_health
 from snuh.progress import EpochReport, OnProgress, stage_callback
+from snuh.training import VECTOR_METHODS
 from snuh.training.distributed import Shard
 from snuh.training.spectral import LSA, fit_lsa
 from snuh.training.validation_score import HeldOutScore, Score
@@ -220,9 +221,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_vectors(self, vector_dims: int, columns: int) -> None:
         if vector_dims and not self.reads_vectors:
-            raise InputError(
-                f"{type(self).__name__} reads words alone: train snuh-plus, snuh or itq on vectors"
-            )
+            raise InputError(f"{type(self).__name__} reads words alone: {VECTOR_METHODS} read vectors too")
         if not 0 <= vector_dims < columns:
             raise InputError(f"vector_dims must be from 0 to {columns - 1}, got {vector_dims}")
 
