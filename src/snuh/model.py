@@ -245,8 +245,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     version = manifest.get("format_version")
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         advice = "upgrade snuh" if isinstance(version, int) and version > FORMAT_VERSION else "train again"
-        readable = f"1 to {FORMAT_VERSION}"
-        raise ModelError(f"{path} has format version {version!r}, this snuh reads {readable}: {advice}")
+        raise ModelError(
             f"{path} has format version {version!r}, this snuh reads 1 to {FORMAT_VERSION}: {advice}"
         )
     if manifest.pop("sha256", None) != _manifest_sha256(manifest):
