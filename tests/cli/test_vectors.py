@@ -61,7 +61,7 @@ def test_vectors_of_all_sources_make_the_same_codes(
     out = tmp_path / "codes.npy"
     ran = run("encode", folder / "model", folder / source, "--out", out, "--vectors", given)
     assert ran.code == 0, ran.stderr
-    texts = [json.loads(line)["text"] for line in (folder / "words.jsonl").open()]
+    texts = [json.loads(line)["text"] for line in (folder / "words.jsonl").read_text().splitlines()]
     model = snuh.load(folder / "model")
     codes = np.load(out)
     np.testing.assert_array_equal(codes, model.encode(texts, vectors=np.load(folder / "docs.npy")))
@@ -72,13 +72,14 @@ def test_a_collection_is_made_of_documents_with_vectors(folder: Path, tmp_path: 
     location, source = tmp_path / "c", folder / "docs.jsonl"
     ran = run("create", location, "--model", folder / "model", "--from", source, "--vectors", "emb")
     assert ran.code == 0, ran.stderr
-    assert "emb" not in snuh.Collection(location).info().fields
+    with snuh.Collection(location) as created:
+        assert "emb" not in created.info().fields
     about = json.loads(run("info", location, "--json").stdout)["vectors"]
     assert about["dims"] == DIMS and about["fraction"] > 0.5 and about["embedding"] is None
     assert "not compared" in run("check", location).stdout
     exported = tmp_path / "out.jsonl"
     assert run("export", location, "--out", exported, "--codes").code == 0
-    codes = [json.loads(line)["code"] for line in exported.open()]
+    codes = [json.loads(line)["code"] for line in exported.read_text().splitlines()]
     model = snuh.load(folder / "model")
     assert codes == [bytes(code).hex() for code in model.encode(source_documents(source))]
     ran = run("rehash", location, "--model", folder / "model")
