@@ -101,7 +101,7 @@ def _describe_vectors(about: Info) -> str:
     embedded = "words alone" if about.embedding is None else f"embedded by {about.embedding}"
     fraction = "no documents yet"
     if about.vector_fraction is not None:
-        fraction = f"{about.vector_fraction:.0%} of the codes were made with one (in a sample)"
+        fraction = f"{about.vector_fraction:.0%} of a sample of codes differ from those of words alone"
     return f"{about.vectors.name}, {about.vectors.dims} dimensions; {fraction}; texts without: {embedded}"
 
 

@@ -85,7 +85,7 @@ class Info:
     embedding: (
         str | None
     )  # makes the vectors of documents and queries here; None: those without are words alone
-    vector_fraction: float | None  # of a sample of documents, whose codes were made with a vector
+    vector_fraction: float | None  # of a sample of codes: those that words alone would not give
     model: str  # fingerprint
     fields: tuple[str, ...]  # metadata fields of all documents so far
     store_bytes: int
