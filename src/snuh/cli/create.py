@@ -211,13 +211,12 @@ def add(
     A replaced document keeps its position. Documents are written in batches; batches written before an error
     are kept. Documents without known words have no code, and are found by their words only.
     """
-    from snuh.cli.output import load_embedder, open_texts, print_facts, print_json
-    from snuh.collection import Collection
+    from snuh.cli.output import load_embedder, open_collection, open_texts, print_facts, print_json
     from snuh.io import redact
 
     started = time.perf_counter()
     _check_max_characters(max_characters)
-    with Collection(collection, embed=load_embedder(embed_with, vectors)) as opened:
+    with open_collection(collection, load_embedder(embed_with, vectors)) as opened:
         documents = open_texts(
             source,
             text_field=text_field,

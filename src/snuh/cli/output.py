@@ -26,6 +26,7 @@ from snuh.progress import EpochReport, Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from snuh.collection import Collection
     from snuh.features.vectors import Embed
     from snuh.model import Model
     from snuh.search import Hit
@@ -205,6 +206,17 @@ def load_embedder(folder: Path | None, vectors: str | None = None) -> Embed | No
     if vectors is not None:
         raise InputError("--vectors and --embed-with both give the vectors: omit one of them")
     return load_embedding(folder, cache=cache_folder())
+
+
+def open_collection(address: str, embed: Embed | None) -> Collection:
+    """Open a collection with an embedding; InputError if there is one and the model reads words alone."""
+    from snuh.collection import Collection
+
+    collection = Collection(address, embed=embed)
+    if embed is not None and collection.model.vectors is None:
+        collection.close()
+        raise InputError(f"the model of {collection.name} reads words alone: omit --embed-with")
+    return collection
 
 
 def load_model(spec: str) -> Model:

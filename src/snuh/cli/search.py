@@ -225,9 +225,9 @@ def _search_collection(
     address: str, text: str, options: SearchOptions, *, explained: bool, json: bool, embed: Embed | None
 ) -> None:
     """Search a collection for one text."""
-    from snuh.collection import Collection
+    from snuh.cli.output import open_collection
 
-    with Collection(address, embed=embed) as collection:
+    with open_collection(address, embed) as collection:
         hits = collection.search(text, **options)
         result = _SearchResult.of(text, hits, explained_by=collection.model if explained else None)
         bits = collection.model.bits
@@ -259,13 +259,12 @@ def _search_queries(
     embed: Embed | None,
 ) -> None:
     """Search a collection for each text of a source, and print one line of JSON per query."""
-    from snuh.cli.output import display, open_texts
-    from snuh.collection import Collection
+    from snuh.cli.output import display, open_collection, open_texts
     from snuh.io import dump_json
 
     without_hits: list[str] = []
     out = sys.stdout  # progress bars replace sys.stdout by a stream that writes above them
-    with Collection(address, embed=embed) as collection, display() as progress:
+    with open_collection(address, embed) as collection, display() as progress:
         model = collection.model if explained else None
         source = open_texts(queries, text_field=text_field, id_field=id_field)
         documents = source.documents(None if out.isatty() else progress.stage("Searching"))
