@@ -103,11 +103,13 @@ def draw_vectors() -> None:
             points = {bits // 8: found[kind, bits] for bits in (16, 64) if (kind, bits) in found}
             if name == "vectors":
                 points[VECTOR_BYTES] = found["floats vectors", None]
+            if not points:
+                continue  # not measured
             (line,) = axes.plot(list(points), list(points.values()), marker="o", markersize=4)
             axes.annotate(
-                f"{name}, codes" if name != "vectors" else "vectors, codes and floats",
-                (8, points[8]),
-                (0, shift),
+                name,
+                list(points.items())[-1],
+                (0 if name != "vectors" else -14, shift),
                 textcoords="offset points",
                 va="center",
                 color=line.get_color(),

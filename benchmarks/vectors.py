@@ -66,21 +66,27 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--held-out", action="store_true")
+    parser.add_argument(
+        "--set", type=json.loads, default={}, metavar="JSON", help="settings of snuh-plus joined, by name"
+    )
     parser.add_argument("--runs", type=Path, default=Path("vectors.runs.jsonl"))
     options = parser.parse_args()
     done = [json.loads(line) for line in options.runs.open()] if options.runs.exists() else []
     for name in options.corpora:
-        corpus = Corpus(name, held_out=options.held_out)
+        corpus = None
         for seed in options.seeds:
             for bits in options.bits:
                 for kind in options.kinds:
                     key = {"corpus": name, "kind": kind}
+                    if options.held_out or options.set:
+                        key |= {"held_out": options.held_out, "settings": options.set}
                     if not kind.startswith("floats"):
                         key |= {"bits": bits, "seed": seed}
                     if any(key.items() <= run.items() for run in done):
                         continue
+                    corpus = corpus or Corpus(name, held_out=options.held_out)
                     started = time.perf_counter()
-                    run = key | corpus.measure(kind, bits=bits, seed=seed)
+                    run = key | corpus.measure(kind, bits=bits, seed=seed, settings=options.set)
                     run["seconds"] = round(time.perf_counter() - started, 1)
                     done.append(run)
                     print(run, file=sys.stderr, flush=True)
@@ -120,8 +126,8 @@ class Corpus:
             Part([documents[row] for row in rows], vectors[rows], self.features) for rows in (train, queries)
         )
 
-    def measure(self, kind: str, *, bits: int, seed: int) -> dict[str, float]:
-        """Return the precisions of a kind of run."""
+    def measure(self, kind: str, *, bits: int, seed: int, settings: dict[str, Any]) -> dict[str, float]:
+        """Return the precisions of a kind of run; `settings` are those of joined rows."""
         train, queries = self.train, self.queries
         if kind.startswith("floats"):
             part = kind.split()[1]
@@ -136,11 +142,10 @@ class Corpus:
         method, part = "snuh-plus", "joined"
         if kind.startswith(("itq", "snuh-plus")):
             method, part = kind.split()
-        changes = dict(ABLATIONS.get(kind, {}))
-        start = {"start": changes.pop("start")} if "start" in changes else {}
-        estimator = make(method, bits=bits, seed=seed, parameters=start)
-        for name, value in changes.items():
-            setattr(estimator, name, value)
+        estimator = make(method, bits=bits, seed=seed)
+        if method == "snuh-plus" and part == "joined":
+            for name, value in {**settings, **ABLATIONS.get(kind, {})}.items():
+                setattr(estimator, name, value)
         reads_vectors = part == "joined" and kind != "vectors as words"
         dims = train.vectors.shape[1] if reads_vectors else 0
         estimator.fit(getattr(train, part), vector_dims=dims)
