@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from snuh.codes import check_bits, pack
 from snuh.errors import InputError
+from snuh.features.vectors import append_columns
 from snuh.features.weighting import SparseRows, unit_rows
 
 Activation = Literal["identity", "relu", "tanh", "sigmoid", "cos"]
@@ -166,7 +167,8 @@ class Encoder:
         is_sparse = hasattr(X, "tocsr")
         rows: Rows = X.tocsr() if is_sparse else np.asarray(X)
         if self.vector_dims and rows.ndim == 2 and rows.shape[1] == self.terms:
-            rows = _without_vectors(rows, self.vector_dims)
+            dims = self.vector_dims
+            rows = append_columns(rows, dims) if is_sparse else np.pad(rows, ((0, 0), (0, dims)))
         if rows.ndim != 2 or rows.shape[1] != self.inputs:
             raise InputError(
                 f"this encoder takes rows with {self.inputs} columns, got an array of shape {rows.shape}: "
@@ -230,14 +232,6 @@ def inverse(activation: Activation, value: Floats) -> NDArray[np.float64]:
         if activation == "tanh":
             return np.arctanh(np.clip(v, -1.0, 1.0))
     return np.where(v < 0, -np.inf, v) if activation == "relu" else v
-
-
-def _without_vectors(rows: Rows, dims: int) -> Rows:
-    """Append columns of zeros."""
-    if not hasattr(rows, "tocsr"):
-        return np.pad(rows, ((0, 0), (0, dims)))
-    shape = (rows.shape[0], rows.shape[1] + dims)
-    return type(rows)((rows.data, rows.indices, rows.indptr), shape=shape)
 
 
 def _check_finite(array: NDArray[Any], what: str) -> None:
