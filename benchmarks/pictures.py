@@ -1,6 +1,7 @@
-"""The pictures of the README: python -m benchmarks.pictures [quality] [terminal]
+"""The pictures of the README: python -m benchmarks.pictures [quality] [vectors] [terminal]
 
 quality: docs/quality.svg, precision@100 by bytes per document, from results/runs.jsonl.
+vectors: docs/vectors.svg, the same for words, vectors and both, from results/vectors.json.
 terminal: docs/terminal.svg, commands and their output on the toy corpus of the README.
 """
 
@@ -20,6 +21,14 @@ ROOT = Path(__file__).parents[1]
 DOCS, README, RUNS = ROOT / "docs", ROOT / "README.md", ROOT / "results" / "runs.jsonl"
 METHODS = {"snuh-plus": 6, "snuh": -6, "nash": 4, "vdsh": -2, "itq": -4, "lsh": 0}  # shifts of their names
 CORPUS = "ng20"
+# Codes, and the vector as floats; with the shift of the name.
+CODES = {
+    "words and vectors": ("snuh-plus joined", 8),
+    "vectors": ("itq vectors", -9),
+    "words": ("snuh-plus words", -9),
+}
+VECTOR_BYTES = 4 * 384  # of MiniLM
+TITLES = {"stackoverflow": "Stack Overflow titles", "banking_en": "questions to a bank"}
 
 COLUMNS = 100
 SILENT = "snuh create tickets --from tickets.jsonl --method itq"
@@ -78,6 +87,45 @@ def draw_quality() -> None:
     figure.savefig(DOCS / "quality.svg", metadata={"Date": None})
 
 
+def draw_vectors() -> None:
+    """Write the chart of bits against floats."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "snuh"
+    import matplotlib.pyplot as plt
+
+    means = json.loads((ROOT / "results" / "vectors.json").read_text(encoding="utf-8"))["means"]
+    figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.4))
+    for axes, (corpus, title) in zip(panels, TITLES.items(), strict=True):
+        found = {(row["kind"], row["bits"]): row["precision"] for row in means if row["corpus"] == corpus}
+        for name, (kind, shift) in CODES.items():
+            points = {bits // 8: found[kind, bits] for bits in (16, 64) if (kind, bits) in found}
+            if name == "vectors":
+                points[VECTOR_BYTES] = found["floats vectors", None]
+            if not points:
+                continue  # not measured
+            (line,) = axes.plot(list(points), list(points.values()), marker="o", markersize=4)
+            axes.annotate(
+                name,
+                list(points.items())[-1],
+                (0 if name != "vectors" else -14, shift),
+                textcoords="offset points",
+                va="center",
+                color=line.get_color(),
+            )
+        axes.set_xscale("log", base=2)
+        axes.set_xticks([2, 8, 64, VECTOR_BYTES], ["2", "8", "64", "1,536"])
+        axes.set_xlim(1.5, 3000)
+        axes.set_ylim(0, 0.9)
+        axes.set_title(title)
+        axes.set_xlabel("bytes per document")
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("precision@100")
+    figure.tight_layout()
+    figure.savefig(DOCS / "vectors.svg", metadata={"Date": None})
+
+
 def record_terminal() -> None:
     """Run the commands as in a terminal, and write what it shows."""
     from rich.console import Console
@@ -112,5 +160,5 @@ def record_terminal() -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ["quality", "terminal"]:
-        {"quality": draw_quality, "terminal": record_terminal}[name]()
+    for name in sys.argv[1:] or ["quality", "vectors", "terminal"]:
+        {"quality": draw_quality, "vectors": draw_vectors, "terminal": record_terminal}[name]()

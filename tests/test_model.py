@@ -204,8 +204,8 @@ def test_a_parameter_changed_by_hand_is_detected(saved: Path) -> None:
 
 
 def test_a_newer_format_asks_for_an_upgrade(saved: Path) -> None:
-    rewrite_manifest(saved, lambda manifest: manifest.update(format_version=2))
-    assert error_message(saved).endswith("has format version 2, this snuh reads 1: upgrade snuh")
+    rewrite_manifest(saved, lambda manifest: manifest.update(format_version=3))
+    assert error_message(saved).endswith("has format version 3, this snuh reads 1 to 2: upgrade snuh")
 
 
 @pytest.mark.parametrize("version", [None, 0, "1", True, 1.0])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from snuh.codes import check_bits, pack
 from snuh.errors import InputError
+from snuh.features.vectors import append_columns
 from snuh.features.weighting import SparseRows, unit_rows
 
 Activation = Literal["identity", "relu", "tanh", "sigmoid", "cos"]
@@ -86,6 +87,8 @@ class Encoder:
     threshold: Floats
     unit_rows: bool = False
     """Whether to scale rows to unit length first (TF-IDF rows have unit length already)."""
+    vector_dims: int = 0
+    """The last inputs that hold a vector; rows without them are words alone."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -105,6 +108,11 @@ class Encoder:
             )
         check_bits(len(self.threshold))
         _check_finite(self.threshold, "thresholds")
+        if not 0 <= self.vector_dims < self.inputs:
+            raise InputError(
+                f"an encoder of {self.inputs} inputs must have words, got vectors of {self.vector_dims} "
+                "dimensions"
+            )
 
     @property
     def bits(self) -> int:
@@ -115,6 +123,11 @@ class Encoder:
     def inputs(self) -> int:
         """The number of columns of a feature row."""
         return int(self.layers[0].weight.shape[0])
+
+    @property
+    def terms(self) -> int:
+        """The number of columns of a row of words alone."""
+        return self.inputs - self.vector_dims
 
     def values(self, X: Rows) -> Floats:
         """Return the real outputs of the last layer (documents, bits) for sparse or dense rows."""
@@ -159,10 +172,13 @@ class Encoder:
 
     def _check_rows(self, X: Rows) -> Rows:
         """Return CSR or dense float32 rows after checking their columns and values."""
-        if isinstance(X, SparseRows) and not self.unit_rows and X.columns == self.inputs:
-            return X
+        if isinstance(X, SparseRows) and not self.unit_rows and X.columns in (self.terms, self.inputs):
+            return X if X.columns == self.inputs else replace(X, columns=self.inputs)
         is_sparse = hasattr(X, "tocsr")
         rows: Rows = X.tocsr() if is_sparse else np.asarray(X)
+        if self.vector_dims and rows.ndim == 2 and rows.shape[1] == self.terms:
+            dims = self.vector_dims
+            rows = append_columns(rows, dims) if is_sparse else np.pad(rows, ((0, 0), (0, dims)))
         if rows.ndim != 2 or rows.shape[1] != self.inputs:
             raise InputError(
                 f"this encoder takes rows with {self.inputs} columns, got an array of shape {rows.shape}: "
@@ -176,7 +192,8 @@ class Encoder:
 
     def meta(self) -> dict[str, Any]:
         """Return the settings that `arrays` does not contain, as a JSON object."""
-        return {"activations": [layer.activation for layer in self.layers], "unit_rows": self.unit_rows}
+        meta = {"activations": [layer.activation for layer in self.layers], "unit_rows": self.unit_rows}
+        return meta | ({"vector_dims": self.vector_dims} if self.vector_dims else {})
 
     def arrays(self) -> dict[str, Floats]:
         """Return all arrays by name, for saving."""
@@ -195,6 +212,9 @@ class Encoder:
         unit_rows = meta.get("unit_rows", False)
         if not isinstance(unit_rows, bool):
             raise InputError(f"an encoder's unit_rows must be true or false, got {unit_rows!r}")
+        vector_dims = meta.get("vector_dims", 0)
+        if type(vector_dims) is not int:
+            raise InputError(f"an encoder's vector_dims must be an integer, got {vector_dims!r}")
         names = [f"layer{number}.{part}" for number in range(len(activations)) for part in ("weight", "bias")]
         expected = {"threshold", *names}
         if set(arrays) != expected:
@@ -209,7 +229,7 @@ class Encoder:
             )
             for number, activation in enumerate(activations)
         )
-        return cls(layers, arrays["threshold"], unit_rows)
+        return cls(layers, arrays["threshold"], unit_rows, vector_dims)
 
 
 def inverse(activation: Activation, value: Floats) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from snuh.model import Model
 
 BATCH_CHARACTERS = 8_000_000  # enough to keep all processors busy
 BATCH_DOCUMENTS = 20_000
+EMBEDDED_DOCUMENTS = 1_000  # which takes longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,9 @@ def encode_source(
 
 
 def encode_documents(model: Model, documents: Iterable[Document]) -> Iterator[EncodedBatch]:
-    """Yield documents in order with their codes."""
-    if model.features is None:
-        raise InputError("this model was trained on a feature matrix: it cannot encode texts")
-    for batch in document_batches(documents):
-        rows = model.features.transform([document.text for document in batch])
+    """Yield documents in order with their codes, made from words and vectors as the model reads them."""
+    for batch in document_batches(documents, limit=None if model.embed is None else EMBEDDED_DOCUMENTS):
+        rows = model.document_rows(batch)
         yield EncodedBatch(batch, model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
 
@@ -76,14 +75,15 @@ def _encode_matrix(
             progress(number / len(source.splits))
 
 
-def document_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield documents in lists of bounded size."""
+def document_batches(documents: Iterable[Document], *, limit: int | None = None) -> Iterator[list[Document]]:
+    """Yield documents in lists of bounded size, of at most `limit` documents."""
+    limit = BATCH_DOCUMENTS if limit is None else limit
     batch: list[Document] = []
     characters = 0
     for document in documents:
         batch.append(document)
         characters += len(document.text)
-        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_DOCUMENTS:
+        if characters >= BATCH_CHARACTERS or len(batch) >= limit:
             yield batch
             batch, characters = [], 0
     if batch:

@@ -75,6 +75,9 @@ def missing_extra(error: ModuleNotFoundError) -> ImportError:
         return MissingExtraError(
             'Parquet, data frames and .zst files need pyarrow: pip install "snuhash[parquet]"'
         )
+    if error.name in ("model2vec", "sentence_transformers"):
+        package = error.name.replace("_", "-")
+        return MissingExtraError(f'embedding with this model needs {package}: pip install "snuhash[embed]"')
     names = {"torch": "PyTorch", "sklearn": "scikit-learn"}
     if error.name not in names:
         return error

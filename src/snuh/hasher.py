@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,16 @@ from scipy import sparse
 
 from snuh import __version__
 from snuh.corpus import MatrixSource, TextSource
-from snuh.corpus.rows import RowSource
+from snuh.corpus.document import FractionCallback
+from snuh.corpus.rows import RowSource, VectorSource
 from snuh.errors import InputError, check_arguments
 from snuh.features import TfidfFeatures
+from snuh.features.vectors import EMBED_BATCH, Embed, VectorInfo, complete_vectors, join_rows, name_of
 from snuh.features.vocabulary import AUTO
 from snuh.methods import DEFAULT, make
 from snuh.model import Model
 from snuh.progress import OnProgress, stage_callback
+from snuh.training import VECTOR_METHODS
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ class TextHasher:
         seed: random seed.
         features: parameters of `TfidfFeatures`, such as `{"max_terms": 20_000}`.
         parameters: parameters of the method, such as `{"neighbors": 20}`.
+        embed: makes vectors (texts, dims) of a list of texts, read beside the words (docs/vectors.md).
 
     Attributes:
         model_: the fitted `Model`, with features and encoder.
@@ -52,20 +56,28 @@ class TextHasher:
         seed: int = 0,
         features: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        embed: Embed | None = None,
     ) -> None:
         self.method = method
         self.bits = bits
         self.seed = seed
         self.features = dict(features or {})
         self.parameters = dict(parameters or {})
+        self.embed = embed
         self.model_: Model | None = None
 
-    def fit(self, texts: Iterable[Any], *, on_progress: OnProgress | None = None) -> Self:
+    def fit(
+        self, texts: Iterable[Any], *, vectors: Any = None, on_progress: OnProgress | None = None
+    ) -> Self:
         """Train on texts, or on documents of any kind that `open_source` takes.
 
-        They are read twice: a generator is read into a list first.
+        They are read twice: a generator is read into a list first. `vectors` (documents, dims), such as
+        sentence embeddings, are read beside the words.
         """
-        return self.fit_source(RowSource(texts), on_progress=on_progress)
+        source: TextSource = RowSource(texts)
+        return self.fit_source(
+            source if vectors is None else VectorSource(source, vectors), on_progress=on_progress
+        )
 
     def fit_source(self, source: TextSource | MatrixSource, *, on_progress: OnProgress | None = None) -> Self:
         """Train on the documents of a source whose split is `train` or missing.
@@ -75,14 +87,18 @@ class TextHasher:
         estimator = make(self.method, bits=self.bits, seed=self.seed, parameters=self.parameters)
         estimator.check_parameters()
         features = None
+        vectors = None
         if isinstance(source, MatrixSource):
             X, X_val = _matrix_rows(source)
         else:
             check_arguments(TfidfFeatures, self.features, what="the features' settings")
             features = TfidfFeatures(**self.features)
-            X, X_val = text_rows(source, features, on_progress)
+            X, X_val, vectors = joined_rows(source, features, on_progress, embed=self.embed)
+            if vectors is not None and not estimator.reads_vectors:
+                raise InputError(f"{self.method} reads words alone: {VECTOR_METHODS} read vectors too")
         versions = training_versions()
-        estimator.fit(X, X_val=X_val, on_progress=on_progress)
+        vector_dims = 0 if vectors is None else vectors.dims
+        estimator.fit(X, X_val=X_val, vector_dims=vector_dims, on_progress=on_progress)
         self.model_ = Model(
             # TF-IDF rows have unit length already.
             encoder=replace(estimator.encoder_, unit_rows=features is None),
@@ -91,12 +107,14 @@ class TextHasher:
             parameters=estimator.get_params(),
             training={**estimator.training_, "source": source.name, "versions": versions},
             decoder=estimator.decoder_,
+            vectors=vectors,
+            embed=None if vectors is None else self.embed,
         )
         return self
 
-    def encode(self, texts: Iterable[Any]) -> NDArray[np.uint8]:
-        """Return packed codes (documents, bits / 8)."""
-        return self._fitted().encode(texts)
+    def encode(self, texts: Iterable[Any], *, vectors: Any = None) -> NDArray[np.uint8]:
+        """Return packed codes (documents, bits / 8); `vectors` as for `fit`."""
+        return self._fitted().encode(texts, vectors=vectors)
 
     def save(self, folder: Path | str) -> None:
         """Write the model folder that `snuh.load` reads."""
@@ -112,6 +130,24 @@ def text_rows(
     source: TextSource, features: TfidfFeatures, on_progress: OnProgress | None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
     """Return TF-IDF rows for training and validation; the source is read twice, and texts are not stored."""
+    X, X_val, vectors = joined_rows(source, features, on_progress)
+    if vectors is not None:
+        raise InputError(f"{source.name} has vectors: only words are expected here, leave the vectors out")
+    return X, X_val
+
+
+class JoinedRows(NamedTuple):
+    """Rows for training and validation; with vectors, joined with them."""
+
+    X: sparse.csr_matrix
+    X_val: sparse.csr_matrix | None
+    vectors: VectorInfo | None
+
+
+def joined_rows(
+    source: TextSource, features: TfidfFeatures, on_progress: OnProgress | None, *, embed: Embed | None = None
+) -> JoinedRows:
+    """Return the rows of a source; its documents have vectors, or `embed` makes them."""
     words, rows = stage_callback(on_progress, "words"), stage_callback(on_progress, "rows")
     counts: Counter[str] = Counter()
 
@@ -130,17 +166,49 @@ def text_rows(
     first = list(islice(training, 1))  # a wrong field is reported before kernels are compiled
     features.fit(chain(first, training))
     val_flags: list[bool] = []
+    vector_flags: list[bool] = []
 
     def texts() -> Iterator[str]:
         for doc in source.documents(rows):
             if doc.split != "test":
                 val_flags.append(doc.split == "val")
+                vector_flags.append(doc.vector is not None)
                 yield doc.text
 
     X = features.transform(texts())
-    is_val = np.array(val_flags)
     check_known(X, features)
-    return (X[~is_val], X[is_val]) if is_val.any() else (X, None)
+    info = None
+    if embed is not None or any(vector_flags):
+        vectors = _source_vectors(source, embed, stage_callback(on_progress, "vectors"))
+        name = source.name if embed is None else name_of(embed)
+        info = VectorInfo(name, vectors.shape[1], sha256=getattr(embed, "sha256", None))
+        X = join_rows(X, vectors, weight=info.weight)
+    is_val = np.array(val_flags)
+    return JoinedRows(X[~is_val], X[is_val], info) if is_val.any() else JoinedRows(X, None, info)
+
+
+def _source_vectors(
+    source: TextSource, embed: Embed | None, progress: FractionCallback | None
+) -> NDArray[np.float32]:
+    """Return the vectors (documents, dims) of the documents outside the split test."""
+    used = (doc for doc in source.documents(progress) if doc.split != "test")
+    parts: list[NDArray[np.float32]] = []
+    without: list[int] = []  # documents of parts that came before the first vector
+    while batch := list(islice(used, EMBED_BATCH)):
+        has_vectors = embed is not None or any(doc.vector is not None for doc in batch)
+        if not has_vectors and not parts:
+            without.append(len(batch))
+            continue
+        parts.append(
+            complete_vectors(
+                [doc.vector for doc in batch],
+                ids=[doc.id for doc in batch],
+                texts=[doc.text for doc in batch],
+                embed=embed,
+                dims=parts[0].shape[1] if parts else None,
+            )
+        )
+    return np.concatenate([np.zeros((sum(without), parts[0].shape[1]), dtype=np.float32), *parts])
 
 
 def check_known(X: sparse.csr_matrix, features: TfidfFeatures) -> None:

@@ -8,19 +8,22 @@ has a decoder also has `decoder.safetensors`, which is read on demand.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from snuh.corpus.rows import is_table, iterate_texts
+from snuh.corpus.document import Document
+from snuh.corpus.rows import attach_vectors, is_table, iterate_documents, iterate_texts
 from snuh.encoder import Encoder, Rows
 from snuh.errors import InputError, ModelError, SnuhError
 from snuh.features import TfidfFeatures
 from snuh.features.tfidf import text_batches
+from snuh.features.vectors import Embed, VectorInfo, complete_vectors, join_rows
 from snuh.io import (
     DECODER_FILE,
     ENCODER_FILE,
@@ -39,12 +42,16 @@ from snuh.io import (
 )
 from snuh.text import html_table
 
-FORMAT_VERSION = 1
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+FORMAT_VERSION = 2  # of models that read vectors; others are version 1, which older snuh read
+BATCH_DOCUMENTS = 20_000  # with vectors
 BATCH_CHARACTERS = 8_000_000  # enough to keep all processors busy
 
 Embedding: TypeAlias = NDArray[
     np.float16
-]  # (inputs, bits): how much a bit raises the log-likelihood of each input
+]  # (terms, bits): how much a bit raises the log-likelihood of each term
 
 
 @dataclass(eq=False, repr=False)
@@ -58,15 +65,26 @@ class Model:
     training: dict[str, Any] = field(default_factory=dict)
     decoder: NDArray[np.floating[Any]] | Callable[[], Embedding] | None = None
     """The decoder's word embedding, or a function that reads it; use `word_embedding()`."""
+    vectors: VectorInfo | None = None
+    """The vectors that the encoder reads beside the words; None for words alone."""
+    embed: Embed | None = None
+    """Makes the vectors of documents that have none; without it, their words alone are encoded. Not saved."""
 
     def __post_init__(self) -> None:
         if self.decoder is not None and not callable(self.decoder):
             self.decoder = _check_embedding(self.decoder, self.encoder)
-        if self.features is not None and len(self.features.terms) != self.encoder.inputs:
+        if self.features is not None and len(self.features.terms) != self.encoder.terms:
             raise InputError(
-                f"the vocabulary has {len(self.features.terms)} terms and the encoder {self.encoder.inputs} "
+                f"the vocabulary has {len(self.features.terms)} terms and the encoder {self.encoder.terms} "
                 "inputs: they must come from the same training"
             )
+        dims = 0 if self.vectors is None else self.vectors.dims
+        if dims != self.encoder.vector_dims:
+            raise InputError(
+                f"the vectors have {dims} dimensions and the encoder reads {self.encoder.vector_dims}: "
+                "they must come from the same training"
+            )
+        self.use_embedding(self.embed)
 
     def __repr__(self) -> str:
         takes = "texts" if self.features is not None else f"rows of {self.encoder.inputs} features"
@@ -74,6 +92,7 @@ class Model:
 
     def _repr_html_(self) -> str:
         takes = "texts" if self.features is not None else "feature rows"
+        takes += "" if self.vectors is None else f" and vectors ({self.vectors.name})"
         facts = [("method", self.method), ("bits", self.bits), ("takes", takes)]
         summary = {name: self.training.get(name) for name in ("source", "documents", "score")}
         return html_table([*facts, *((name, value) for name, value in summary.items() if value is not None)])
@@ -83,21 +102,32 @@ class Model:
         """The length of the codes."""
         return self.encoder.bits
 
-    def encode(self, documents: Iterable[Any] | Rows) -> NDArray[np.uint8]:
+    def use_embedding(self, embed: Embed | None) -> None:
+        """Embed the documents that have no vector; InputError if it is not the embedding of training."""
+        if embed is not None:
+            if self.vectors is None:
+                raise InputError(
+                    "this model reads words alone: fit one with vectors, or leave the embedding out"
+                )
+            self.vectors.check_embedding(embed)
+        self.embed = embed
+
+    def encode(self, documents: Iterable[Any] | Rows, *, vectors: Any = None) -> NDArray[np.uint8]:
         """Return packed codes (documents, bits / 8).
 
         Documents are texts, or anything else that `open_source` takes; a generator is read in batches.
+        `vectors` (documents, dims) are read beside the words, if the model was trained so.
         """
-        codes = [self.encoder.encode(rows) for rows in self._rows(documents)]
+        codes = [self.encoder.encode(rows) for rows in self._rows(documents, vectors)]
         return np.concatenate([np.zeros((0, self.bits // 8), dtype=np.uint8), *codes])
 
-    def values(self, documents: Iterable[Any] | Rows) -> NDArray[np.float32]:
+    def values(self, documents: Iterable[Any] | Rows, *, vectors: Any = None) -> NDArray[np.float32]:
         """Return the real values (documents, bits) that the thresholds turn into bits."""
-        values = [self.encoder.values(rows) for rows in self._rows(documents)]
+        values = [self.encoder.values(rows) for rows in self._rows(documents, vectors)]
         return np.concatenate([np.zeros((0, self.bits), dtype=np.float32), *values])
 
     def word_embedding(self) -> Embedding | None:
-        """Return the decoder's array (inputs, bits), read on first use; None if there is none."""
+        """Return the decoder's array (terms, bits), read on first use; None if there is none."""
         if callable(self.decoder):
             self.decoder = self.decoder()
         return self.decoder
@@ -106,7 +136,25 @@ class Model:
         """Write the model folder; an existing model is replaced once the new one is complete."""
         replace_folder(folder, self._write)
 
-    def _rows(self, documents: Iterable[Any] | Rows) -> Iterator[Rows]:
+    def document_rows(self, documents: Sequence[Document], *, threads: int | None = None) -> csr_matrix:
+        """Return the rows of documents: words joined with their vectors, if the model reads vectors."""
+        if self.features is None:
+            raise InputError("this model was trained on a feature matrix: it cannot encode texts")
+        words = self.features.transform([document.text for document in documents], threads=threads)
+        if self.vectors is None:
+            if any(document.vector is not None for document in documents):
+                raise self._refuse_vectors()
+            return words
+        vectors = complete_vectors(
+            [document.vector for document in documents],
+            ids=[document.id for document in documents],
+            texts=[document.text for document in documents],
+            embed=self.embed,
+            dims=self.vectors.dims,
+        )
+        return join_rows(words, vectors, weight=self.vectors.weight)
+
+    def _rows(self, documents: Iterable[Any] | Rows, vectors: Any = None) -> Iterator[Rows]:
         if self.features is None:
             if _looks_like_texts(documents):
                 raise InputError("this model takes feature rows, got texts: it was trained on a matrix")
@@ -117,8 +165,25 @@ class Model:
         shape = getattr(documents, "shape", (0,))
         if len(shape) != 1 and not is_table(documents):
             raise InputError(f"this model takes texts, got an array of shape {shape}")
+        if vectors is not None or self.vectors is not None:
+            yield from map(self.document_rows, self._documents_with(documents, vectors))
+            return
         for batch in text_batches(iterate_texts(documents), limit=BATCH_CHARACTERS):
             yield self.features.transform(batch)
+
+    @staticmethod
+    def _refuse_vectors() -> InputError:
+        return InputError("this model reads words alone: fit one with vectors, or leave the vectors out")
+
+    def _documents_with(self, documents: Iterable[Any], vectors: Any) -> Iterator[list[Document]]:
+        if self.vectors is None:
+            raise self._refuse_vectors()
+        found: Iterable[Document] = iterate_documents(documents)
+        if vectors is not None:
+            found = attach_vectors(found, vectors, "vectors")
+        found = iter(found)
+        while batch := list(islice(found, BATCH_DOCUMENTS)):
+            yield batch
 
     def _write(self, folder: Path) -> None:
         save_arrays(folder / ENCODER_FILE, self.encoder.arrays())
@@ -129,19 +194,23 @@ class Model:
             save_arrays(folder / DECODER_FILE, {"embedding": embedding})
         manifest = {
             "format": MODEL_FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format_version": 1 if self.vectors is None else FORMAT_VERSION,
             "method": self.method,
             "bits": self.bits,
             "encoder": self.encoder.meta(),
             "parameters": self.parameters,
             "training": self.training,
+            **({} if self.vectors is None else {"vectors": self.vectors.to_json()}),
             "files": {file.name: _fingerprint(file) for file in sorted(folder.iterdir())},
         }
         write_json(folder / MANIFEST_FILE, manifest | {"sha256": _manifest_sha256(manifest)}, indent=2)
 
 
-def load(folder: Path | str) -> Model:
-    """Load a model folder; ModelError if it is missing, damaged, modified, or of a newer format."""
+def load(folder: Path | str, *, embed: Embed | None = None) -> Model:
+    """Load a model folder; ModelError if it is missing, damaged, modified, or of a newer format.
+
+    `embed` makes the vectors of texts, for a model that was trained on vectors.
+    """
     path = complete_folder(folder)
     if not path.is_dir():
         raise ModelError(f'there is no model folder {folder}: train one with "snuh fit"')
@@ -152,11 +221,15 @@ def load(folder: Path | str) -> Model:
         takes_texts = VOCABULARY_FILE in manifest["files"]
         features = _load_features(path / VOCABULARY_FILE) if takes_texts else None
         decoder = _decoder_reader(path, manifest["files"], encoder)
-        return Model(
-            encoder, features, manifest["method"], manifest["parameters"], manifest["training"], decoder
+        vectors = VectorInfo.from_json(manifest["vectors"]) if "vectors" in manifest else None
+        model = Model(
+            *(encoder, features, manifest["method"], manifest["parameters"], manifest["training"]),
+            *(decoder, vectors),
         )
     except InputError as error:
         raise _unusable(path, error) from error
+    model.use_embedding(embed)
+    return model
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -170,9 +243,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != MODEL_FORMAT:
         raise ModelError(f'{path} does not describe a snuh model: expected "format": "{MODEL_FORMAT}"')
     version = manifest.get("format_version")
-    if type(version) is not int or version != FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         advice = "upgrade snuh" if isinstance(version, int) and version > FORMAT_VERSION else "train again"
-        raise ModelError(f"{path} has format version {version!r}, this snuh reads {FORMAT_VERSION}: {advice}")
+        raise ModelError(
+            f"{path} has format version {version!r}, this snuh reads 1 to {FORMAT_VERSION}: {advice}"
+        )
     if manifest.pop("sha256", None) != _manifest_sha256(manifest):
         raise InputError(f"{path} was changed after saving (its checksum differs)")
     types = {"method": str, "bits": int, "encoder": dict, "parameters": dict, "training": dict, "files": dict}
@@ -240,7 +315,7 @@ def _decoder_reader(
 def _check_embedding(embedding: NDArray[Any], encoder: Encoder) -> Embedding:
     """Return the embedding as float16, which is precise enough to rank words."""
     array = np.asarray(embedding)
-    expected = (encoder.inputs, encoder.bits)
+    expected = (encoder.terms, encoder.bits)
     if array.shape != expected or array.dtype.kind != "f":
         raise InputError(
             f"a decoder must be floats of shape {expected}, got {array.dtype} of shape {array.shape}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["words", "rows", "similarity", "graph", "trees", "training"]
+Stage = Literal["words", "rows", "vectors", "similarity", "graph", "trees", "training"]
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ def excerpt(document: Document, characters: int | None) -> Document:
         document.labels,
         document.split,
         document.metadata,
+        document.vector,
         length=len(document.text),
     )
 

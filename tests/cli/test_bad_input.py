@@ -236,7 +236,7 @@ def changed_manifest(model: Path) -> None:
 
 def newer(model: Path) -> None:
     path = model / "model.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 2}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 3}))
 
 
 def half_a_manifest(model: Path) -> None:
@@ -255,7 +255,7 @@ SPOILT = {
     without_encoder: r"encoder\.safetensors is missing",
     changed_vocabulary: r"vocabulary\.json was changed after saving",
     changed_manifest: r"model\.json was changed after saving",
-    newer: r"format version 2, this snuh reads 1: upgrade snuh",
+    newer: r"format version 3, this snuh reads 1 to 2: upgrade snuh",
     half_a_manifest: r"model\.json is not valid JSON",
     empty_folder: r"is not a snuh model: it has no model\.json",
     shutil.rmtree: r"there is no model folder",

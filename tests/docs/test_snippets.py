@@ -121,7 +121,9 @@ def test_the_tour_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["quickstart", "cli", "collections", "cookbook", "own-system", "python"])
+@pytest.mark.parametrize(
+    "name", ["quickstart", "cli", "collections", "cookbook", "own-system", "python", "vectors"]
+)
 def test_the_snippets_of_a_page_run(name: str, tickets: Path) -> None:
     page = ROOT / "docs" / f"{name}.md"
     assert {snippet.language for snippet in snippets(page)} & {"python", "sh"}

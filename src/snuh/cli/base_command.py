@@ -216,6 +216,19 @@ LabelsField = Annotated[str, typer.Option(metavar="NAME", help="Field that conta
 SplitField = Annotated[
     str, typer.Option(metavar="NAME", help="Field that contains the split: train, val or test.")
 ]
+Vectors = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD|FILE.npy",
+        help="Field with the vector of each document, or a NumPy file with a row per document.",
+    ),
+]
+EmbedWith = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Embedding model (sentence-transformers, model2vec) that makes the vectors."
+    ),
+]
 MaxCharacters = Annotated[
     int, typer.Option(metavar="N", help="Maximum length of a text; longer ones are an error.")
 ]

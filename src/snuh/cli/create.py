@@ -13,6 +13,7 @@ from snuh.cli.base_command import (
     MAX_CHARACTERS,
     CollectionAddress,
     ConfigFile,
+    EmbedWith,
     IdField,
     Json,
     LabelsField,
@@ -24,6 +25,7 @@ from snuh.cli.base_command import (
     Source,
     SplitField,
     TextField,
+    Vectors,
     say,
 )
 from snuh.errors import InputError, SnuhError
@@ -73,6 +75,8 @@ def create(
     id_field: IdField = "id",
     labels_field: LabelsField = "labels",
     split_field: SplitField = "split",
+    vectors: Vectors = None,
+    embed_with: EmbedWith = None,
     max_characters: MaxCharacters = MAX_CHARACTERS,
     as_json: Json = False,
 ) -> None:
@@ -81,7 +85,7 @@ def create(
     With --from alone, a model is trained on the documents as by "snuh fit"; then all documents are added,
     whatever their split. With --model, nothing is trained, and PyTorch is not needed.
     """
-    from snuh.cli.output import LimitedSource, check_writable, open_texts, print_json
+    from snuh.cli.output import LimitedSource, check_writable, load_embedder, open_texts, print_json
     from snuh.cli.training import make_hasher
     from snuh.collection import Added, Collection, ensure_absent
     from snuh.io import is_remote
@@ -100,20 +104,23 @@ def create(
             id_field=id_field,
             labels_field=labels_field,
             split_field=split_field,
+            vectors=vectors,
         )
         documents = LimitedSource(texts, max_characters=max_characters)  # checked during training as well
+    embed = load_embedder(embed_with, vectors)
     training = None
     if model is not None:
         _reject_training_options(
             {"--bits": bits, "--method": method, "--seed": seed, "--set": settings, "--config": config}
         )
-        Collection.create(collection, load(model), words=not no_words).close()
+        Collection.create(collection, load(model, embed=embed), words=not no_words).close()
     elif documents is not None:
         hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or (), config=config)
+        hasher.embed = embed
         training = _train(collection, documents, hasher, words=not no_words)
     else:
         raise InputError("a new collection needs --from SOURCE, or --model MODEL, or both")
-    with Collection(collection) as created:
+    with Collection(collection, embed=embed) as created:
         added = Added(0, 0, 0) if documents is None else _add_documents(created, documents, max_characters)
         summary = {
             "collection": created.name,
@@ -194,6 +201,8 @@ def add(
     id_field: IdField = "id",
     labels_field: LabelsField = "labels",
     split_field: SplitField = "split",
+    vectors: Vectors = None,
+    embed_with: EmbedWith = None,
     max_characters: MaxCharacters = MAX_CHARACTERS,
     as_json: Json = False,
 ) -> None:
@@ -202,19 +211,19 @@ def add(
     A replaced document keeps its position. Documents are written in batches; batches written before an error
     are kept. Documents without known words have no code, and are found by their words only.
     """
-    from snuh.cli.output import open_texts, print_facts, print_json
-    from snuh.collection import Collection
+    from snuh.cli.output import load_embedder, open_collection, open_texts, print_facts, print_json
     from snuh.io import redact
 
     started = time.perf_counter()
     _check_max_characters(max_characters)
-    with Collection(collection) as opened:
+    with open_collection(collection, load_embedder(embed_with, vectors)) as opened:
         documents = open_texts(
             source,
             text_field=text_field,
             id_field=id_field,
             labels_field=labels_field,
             split_field=split_field,
+            vectors=vectors,
         )
         added = _ingest(opened, documents, max_characters=max_characters)
         count = len(opened)

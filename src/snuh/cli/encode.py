@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from snuh.cli.base_command import (
+    EmbedWith,
     IdField,
     Json,
     LabelsField,
@@ -16,6 +17,7 @@ from snuh.cli.base_command import (
     Source,
     SplitField,
     TextField,
+    Vectors,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def encode(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Output file: .parquet, .npy or .jsonl.")],
     text_field: TextField = "text",
     id_field: IdField = "id",
+    vectors: Vectors = None,
+    embed_with: EmbedWith = None,
     as_json: Json = False,
 ) -> None:
     """Encode documents and write their ids and codes to a file.
@@ -52,6 +56,8 @@ def encode(
     .parquet has the columns id (string) and code (binary). .jsonl has "id" and "code" (hexadecimal) on each
     line. .npy is a uint8 array with one row per document; the ids go to a JSON list with the suffix
     .ids.json. An existing file is replaced once the new one is complete.
+
+    A model that was trained on vectors encodes documents without one by their words.
     """
     import time
 
@@ -60,6 +66,7 @@ def encode(
         check_no_source,
         check_writable,
         display,
+        load_embedder,
         open_documents,
         plural,
         print_facts,
@@ -74,7 +81,8 @@ def encode(
         check_writable(file)
         check_no_source(file, source)
     loaded = load(model)
-    documents = open_documents(source, text_field=text_field, id_field=id_field)
+    loaded.use_embedding(load_embedder(embed_with, vectors))
+    documents = open_documents(source, text_field=text_field, id_field=id_field, vectors=vectors)
     count = unknown = 0
     with display() as progress, code_writer(out, bits=loaded.bits) as write:
         for batch in encode_source(loaded, documents, progress=progress.stage("Encoding")):
@@ -129,6 +137,8 @@ def evaluate(
     id_field: IdField = "id",
     labels_field: LabelsField = "labels",
     split_field: SplitField = "split",
+    vectors: Vectors = None,
+    embed_with: EmbedWith = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a model by labels, or the searches of a collection by judged queries.
@@ -141,7 +151,14 @@ def evaluate(
     A collection, with --queries: nDCG@10, MAP, recall@100 and MRR of its searches. --qrels has a query id, a
     document id and a grade on each line. With several modes, the first is compared with the others.
     """
-    from snuh.cli.output import display, holds_collection, load_model, open_documents, print_json
+    from snuh.cli.output import (
+        display,
+        holds_collection,
+        load_embedder,
+        load_model,
+        open_documents,
+        print_json,
+    )
     from snuh.encoding import encode_source
     from snuh.errors import InputError
     from snuh.evaluation import evaluate_splits
@@ -158,8 +175,10 @@ def evaluate(
     if source is None and not holds_collection(model):
         raise InputError(f"{redact(model)} is not a collection: give the documents to evaluate as SOURCE")
     loaded = load_model(model)
+    loaded.use_embedding(load_embedder(embed_with, vectors))
     documents = open_documents(
         source or model,
+        vectors=vectors,
         text_field=text_field,
         id_field=id_field,
         labels_field=labels_field,

@@ -9,6 +9,7 @@ import typer
 
 from snuh.cli.base_command import (
     ConfigFile,
+    EmbedWith,
     IdField,
     Json,
     Length,
@@ -19,10 +20,11 @@ from snuh.cli.base_command import (
     Source,
     SplitField,
     TextField,
+    Vectors,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from snuh.explain import BitMeaning
     from snuh.model import Model
@@ -32,6 +34,8 @@ EXAMPLES = (
     "snuh fit articles.csv --text-field body --out model --bits 128",
     "snuh fit notes/ --out model --set epochs=10 --set features.max_terms=20000",
     "snuh fit tickets.jsonl --out model --config settings.json",
+    "snuh fit tickets.jsonl --out model --vectors embedding",
+    "snuh fit tickets.jsonl --out model --embed-with minilm/",
 )
 METHODS_EXAMPLES = ("snuh methods", "snuh methods --json")
 BITS_EXAMPLES = (
@@ -55,17 +59,20 @@ def fit(
     text_field: TextField = "text",
     id_field: IdField = "id",
     split_field: SplitField = "split",
+    vectors: Vectors = None,
+    embed_with: EmbedWith = None,
     as_json: Json = False,
 ) -> None:
     """Train a model on documents and write a model folder.
 
     Trains on the split train and on documents without a split. The split val, if present, selects the epoch;
-    test is not read, and labels are not used. Ctrl-C stops training and keeps the best model so far. An
-    existing model is replaced once the new one is complete.
+    test is not read, and labels are not used. With --vectors or --embed-with, the model reads the documents'
+    vectors beside their words; it encodes documents without a vector as well. Ctrl-C stops training and keeps
+    the best model so far. An existing model is replaced once the new one is complete.
     """
     import time
 
-    from snuh.cli.output import check_writable, open_documents, print_json
+    from snuh.cli.output import check_writable, load_embedder, open_documents, print_json
     from snuh.cli.training import check_features, make_hasher, train
     from snuh.io import check_replaceable
 
@@ -73,8 +80,11 @@ def fit(
     hasher = make_hasher(method, bits=bits, seed=seed, settings=settings or (), config=config)
     check_replaceable(out)
     check_writable(out)
-    documents = open_documents(source, text_field=text_field, id_field=id_field, split_field=split_field)
+    documents = open_documents(
+        source, text_field=text_field, id_field=id_field, split_field=split_field, vectors=vectors
+    )
     check_features(hasher, documents)
+    hasher.embed = load_embedder(embed_with, vectors)
     model = train(hasher, documents, save=lambda: hasher.save(out))
     summary = summarize(model, out, seconds=time.perf_counter() - started)
     if as_json:
@@ -93,6 +103,7 @@ def summarize(model: Model, path: Path | str, *, seconds: float) -> dict[str, An
         "bits": model.bits,
         "terms": terms,
         "languages": None if model.features is None else list(model.features.analyzer.languages),
+        **({} if model.vectors is None else {"vectors": model.vectors.to_json()}),
         **training,
         "parameters": model.parameters,
         "seconds": round(seconds, 3),
@@ -113,6 +124,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         ("model", summary["model"]),
         ("method", f"{summary['method']}, {summary['bits']} bits, seed {summary['seed']}"),
         ("documents", f"{summary['documents']:,} for training{terms}"),
+        *([("vectors", describe_vectors(summary["vectors"]))] if "vectors" in summary else []),
         *([] if summary["languages"] is None else [("languages", describe_languages(summary["languages"]))]),
         *([("graph", describe_graph(summary["graph"]))] if "graph" in summary else []),
         *([("epochs", epochs)] if summary["epochs"] else []),
@@ -126,6 +138,13 @@ def print_summary(summary: dict[str, Any]) -> None:
 def describe_languages(languages: Sequence[str]) -> str:
     """List the languages of a model's analyzer."""
     return ", ".join(languages) or 'none recognized (see "snuh analyze")'
+
+
+def describe_vectors(vectors: Mapping[str, Any]) -> str:
+    """Describe the vectors that a model reads."""
+    from snuh.text import sanitize
+
+    return f"{sanitize(vectors['name'])}, {vectors['dims']} dimensions"
 
 
 def describe_graph(graph: dict[str, Any]) -> str:

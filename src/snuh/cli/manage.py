@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snuh.cli.base_command import CollectionAddress, IdField, Json, TextField, Where, check_text
+from snuh.cli.base_command import CollectionAddress, EmbedWith, IdField, Json, TextField, Where, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from snuh.collection import Info
+    from snuh.collection import Collection, Info
     from snuh.corpus import Document
-    from snuh.model import Model
 
 MAX_PROBLEMS = 20  # to print
 CHECK_EXAMPLES = ("snuh check tickets", "snuh check tickets --json")
@@ -77,6 +76,7 @@ def _print_info(about: Info, training: Mapping[str, Any]) -> None:
         ("bytes per document", f"{disk}; {about.bits // 8} read by a search"),
         ("model", f"{about.method}, {about.bits} bits, {about.model}"),
         ("trained on", sanitize(trained_on)),
+        *([] if about.vectors is None else [("vectors", sanitize(_describe_vectors(about)))]),
         ("fields", sanitize(", ".join(about.fields)) or "no metadata"),
         ("index", _describe_index(about)),
     ]
@@ -95,6 +95,16 @@ def _print_info(about: Info, training: Mapping[str, Any]) -> None:
         console.print(Text(f"! {hint}", style="yellow"), soft_wrap=True)
 
 
+def _describe_vectors(about: Info) -> str:
+    if about.vectors is None:
+        return "none"
+    embedded = "words alone" if about.embedding is None else f"embedded by {about.embedding}"
+    fraction = "no documents yet"
+    if about.vector_fraction is not None:
+        fraction = f"{about.vector_fraction:.0%} of a sample of codes differ from those of words alone"
+    return f"{about.vectors.name}, {about.vectors.dims} dimensions; {fraction}; texts without: {embedded}"
+
+
 def _describe_index(about: Info) -> str:
     if (index := about.index) is None:
         return 'none; build one with "snuh index" if exact searches are too slow'
@@ -107,21 +117,22 @@ def _describe_index(about: Info) -> str:
 def check(collection: CollectionAddress, as_json: Json = False) -> None:
     """Verify a collection: its files, every document, and that every code is the one of its text.
 
-    Prints what is wrong and what to do, and exits with 1 if anything is. Nothing is changed.
+    If the model reads vectors, the codes are not compared: vectors are not stored. Prints what is wrong and
+    what to do, and exits with 1 if anything is. Nothing is changed.
     """
     from snuh.cli.output import display, plural, print_facts, print_json
     from snuh.collection import Collection
     from snuh.errors import CollectionError, ModelError
 
-    documents = 0
+    documents, reads_vectors = 0, False
     try:
         with Collection(collection) as opened, display() as progress:
-            documents = len(opened)
+            documents, reads_vectors = len(opened), opened.model.vectors is not None
             problems = opened.check(progress=progress.stage("Checking"))
     except (CollectionError, ModelError) as error:
         problems = [str(error)]
     if as_json:
-        print_json({"documents": documents, "problems": problems})
+        print_json({"documents": documents, "codes_compared": not reads_vectors, "problems": problems})
     elif problems:
         print_facts(
             [
@@ -131,7 +142,9 @@ def check(collection: CollectionAddress, as_json: Json = False) -> None:
             ]
         )
     else:
-        print_facts([("documents", plural(documents, "document")), ("problems", "none")])
+        compared = [("codes", "not compared: they depend on vectors, which are not stored")]
+        facts = [("documents", plural(documents, "document")), *(compared if reads_vectors else [])]
+        print_facts([*facts, ("problems", "none")])
     if problems:
         raise typer.Exit(1)
 
@@ -204,24 +217,29 @@ def copy(
 def rehash(
     collection: CollectionAddress,
     model: Annotated[Path, typer.Option(metavar="MODEL", help='Model folder made by "snuh fit".')],
+    embed_with: EmbedWith = None,
     as_json: Json = False,
 ) -> None:
     """Encode all documents of a collection again, with another model.
 
     Searches use the old codes until all new ones are written; an interrupted rehash leaves the old codes in
-    use. The model is copied into the collection.
+    use. The model is copied into the collection. Collections store no vectors: a model that reads them
+    encodes words alone, unless --embed-with makes the vectors again.
     """
     import time
 
-    from snuh.cli.output import display, print_facts, print_json
+    from snuh.cli.base_command import say
+    from snuh.cli.output import display, load_embedder, print_facts, print_json
     from snuh.collection import Collection
     from snuh.io import redact
     from snuh.model import load
 
     started = time.perf_counter()
     with Collection(collection) as opened:
-        loaded = load(model)
+        loaded = load(model, embed=load_embedder(embed_with))
         bits_before = opened.model.bits
+        if loaded.vectors is not None and loaded.embed is None:
+            say("warning: vectors are not stored: words alone are encoded; --embed-with makes vectors again")
         with display() as progress:
             opened.rehash(loaded, progress=progress.stage("Rehashing"))
         count = len(opened)
@@ -296,7 +314,7 @@ def export(
             return with_progress(documents, len(opened), progress.stage(stage))
 
         with document_writer(out, layout, lambda: read("Reading the fields")) as write:
-            for document, code in _with_codes(opened.model, read("Writing"), wanted=codes):
+            for document, code in _with_codes(opened, read("Writing"), wanted=codes):
                 write(document, code)
                 count += 1
     if as_json:
@@ -306,14 +324,16 @@ def export(
 
 
 def _with_codes(
-    model: Model, documents: Iterable[Document], *, wanted: bool
+    collection: Collection, documents: Iterable[Document], *, wanted: bool
 ) -> Iterator[tuple[Document, str | None]]:
-    """Yield documents with their codes in hexadecimal; None for documents without known words."""
-    from snuh.encoding import encode_documents
+    """Yield documents with their codes in hexadecimal; None for documents without a code."""
+    from snuh.encoding import document_batches
 
     if not wanted:
         yield from ((document, None) for document in documents)
         return
-    for batch in encode_documents(model, documents):
-        for document, code in zip(batch.documents, batch.packed(), strict=True):
+    for batch in document_batches(documents):
+        codes = collection.codes(document.id for document in batch)
+        for document in batch:
+            code = codes.get(document.id)
             yield document, None if code is None else code.hex()

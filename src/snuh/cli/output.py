@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from snuh.corpus import Document, FractionCallback, MatrixSource, TextSource, open_source
+from snuh.corpus.rows import VECTORS_SUFFIX, VectorSource, open_vectors
 from snuh.corpus.source import source_path
 from snuh.errors import InputError
 from snuh.io import dump_json, is_collection_folder, is_model, is_remote, redact, resolve
@@ -25,12 +26,15 @@ from snuh.progress import EpochReport, Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from snuh.collection import Collection
+    from snuh.features.vectors import Embed
     from snuh.model import Model
     from snuh.search import Hit
 
 STAGE_LABELS = {
     "words": "Building the vocabulary",
     "rows": "Computing TF-IDF",
+    "vectors": "Reading vectors",
     "similarity": "Comparing documents",
     "graph": "Finding neighbours",
     "trees": "Sampling trees",
@@ -170,23 +174,49 @@ def with_progress(
         progress(1.0)
 
 
-def open_documents(spec: str, **fields: str) -> TextSource | MatrixSource:
+def open_documents(spec: str, *, vectors: str | None = None, **fields: str) -> TextSource | MatrixSource:
     """Open a source or a collection; `fields` are the names of fields that `open_source` takes."""
     if not holds_collection(spec):
-        return open_source(spec, **fields)
+        return open_source(spec, vectors=vectors, **fields)
     for argument, name in fields.items():
         if name != argument.removesuffix("_field"):
             option = f"--{argument.replace('_', '-')}"
             raise InputError(f"{redact(spec)} is a collection, which has its own fields: omit {option}")
-    return CollectionSource(spec)
+    if vectors is None:
+        return CollectionSource(spec)
+    if not vectors.endswith(VECTORS_SUFFIX):
+        raise InputError(f"{redact(spec)} is a collection, which stores no vectors: give a .npy file")
+    return VectorSource(CollectionSource(spec), open_vectors(Path(vectors)), name=Path(vectors).name)
 
 
-def open_texts(spec: str, **fields: str) -> TextSource:
+def open_texts(spec: str, *, vectors: str | None = None, **fields: str) -> TextSource:
     """Open a source of texts or a collection; `fields` as for `open_documents`."""
-    source = open_documents(spec, **fields)
+    source = open_documents(spec, vectors=vectors, **fields)
     if isinstance(source, MatrixSource):
         raise InputError(f"{source.name} contains feature rows: expected a source of texts")
     return source
+
+
+def load_embedder(folder: Path | None, vectors: str | None = None) -> Embed | None:
+    """Load an embedding model whose vectors are cached on disk; None if no folder is given."""
+    if folder is None:
+        return None
+    from snuh.features.embedding import cache_folder, load_embedding
+
+    if vectors is not None:
+        raise InputError("--vectors and --embed-with both give the vectors: omit one of them")
+    return load_embedding(folder, cache=cache_folder())
+
+
+def open_collection(address: str, embed: Embed | None) -> Collection:
+    """Open a collection with an embedding; InputError if there is one and the model reads words alone."""
+    from snuh.collection import Collection
+
+    collection = Collection(address, embed=embed)
+    if embed is not None and collection.model.vectors is None:
+        collection.close()
+        raise InputError(f"the model of {collection.name} reads words alone: omit --embed-with")
+    return collection
 
 
 def load_model(spec: str) -> Model:

@@ -13,6 +13,7 @@ import typer
 from snuh.cli.base_command import (
     Approximate,
     CollectionAddress,
+    EmbedWith,
     Explain,
     IdField,
     Json,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from snuh.collection import Rerank
     from snuh.collection.query import Mode, SearchOptions
     from snuh.explain import Explanation, WordContribution
+    from snuh.features.vectors import Embed
     from snuh.model import Model
     from snuh.search import Hit, Hits
 
@@ -81,6 +83,7 @@ def search(
     ] = None,
     text_field: TextField = "text",
     id_field: IdField = "id",
+    embed_with: EmbedWith = None,
     as_json: Json = False,
 ) -> None:
     """Search for the documents that have the words of a text, or are about the same thing.
@@ -91,8 +94,10 @@ def search(
     With --mode codes hits are ordered by Hamming distance, the number of differing bits, and then by
     their words; --radius, --rerank and --approximate imply it. --rerank asymmetric weighs each bit by how
     certain the query is of it, --rerank cosine compares TF-IDF rows.
+
+    If the model reads vectors, --embed-with makes that of the text; without it, words alone are searched for.
     """
-    from snuh.cli.output import holds_collection
+    from snuh.cli.output import holds_collection, load_embedder
     from snuh.io import is_remote, redact
 
     _check_k(k)
@@ -112,6 +117,7 @@ def search(
                 "--queries": queries,
                 "--explain": explain or None,
                 "--approximate": approximate or None,
+                "--embed-with": embed_with,
             },
             target,
         )
@@ -125,10 +131,17 @@ def search(
     options = _search_options(k, where, radius, rerank, approximate)
     if mode is not None:
         options["mode"] = cast("Mode", mode)
+    embed = load_embedder(embed_with)
     if queries is not None:
-        _search_queries(target, queries, options, explained=explain, text_field=text_field, id_field=id_field)
+        _search_queries(
+            *(target, queries, options),
+            explained=explain,
+            text_field=text_field,
+            id_field=id_field,
+            embed=embed,
+        )
     else:
-        _search_collection(target, text or "", options, explained=explain, json=as_json)
+        _search_collection(target, text or "", options, explained=explain, json=as_json, embed=embed)
 
 
 def similar(
@@ -209,12 +222,12 @@ class _SearchResult:
 
 
 def _search_collection(
-    address: str, text: str, options: SearchOptions, *, explained: bool, json: bool
+    address: str, text: str, options: SearchOptions, *, explained: bool, json: bool, embed: Embed | None
 ) -> None:
     """Search a collection for one text."""
-    from snuh.collection import Collection
+    from snuh.cli.output import open_collection
 
-    with Collection(address) as collection:
+    with open_collection(address, embed) as collection:
         hits = collection.search(text, **options)
         result = _SearchResult.of(text, hits, explained_by=collection.model if explained else None)
         bits = collection.model.bits
@@ -236,16 +249,22 @@ def _search_similar(
 
 
 def _search_queries(
-    address: str, queries: str, options: SearchOptions, *, explained: bool, text_field: str, id_field: str
+    address: str,
+    queries: str,
+    options: SearchOptions,
+    *,
+    explained: bool,
+    text_field: str,
+    id_field: str,
+    embed: Embed | None,
 ) -> None:
     """Search a collection for each text of a source, and print one line of JSON per query."""
-    from snuh.cli.output import display, open_texts
-    from snuh.collection import Collection
+    from snuh.cli.output import display, open_collection, open_texts
     from snuh.io import dump_json
 
     without_hits: list[str] = []
     out = sys.stdout  # progress bars replace sys.stdout by a stream that writes above them
-    with Collection(address) as collection, display() as progress:
+    with open_collection(address, embed) as collection, display() as progress:
         model = collection.model if explained else None
         source = open_texts(queries, text_field=text_field, id_field=id_field)
         documents = source.documents(None if out.isatty() else progress.stage("Searching"))
@@ -288,6 +307,8 @@ def _show(result: _SearchResult, about: dict[str, object], *, json: bool) -> Non
         return
     if result.hits.note is not None:
         say(f"note: {result.hits.note}")
+    if result.explanations and result.explanations[0].note is not None:
+        say(f"note: {result.explanations[0].note}")
     if result.hits:
         _print_result(result)
 

@@ -100,6 +100,14 @@ def serve(
     workers: Annotated[
         int, typer.Option(metavar="N", envvar="SNUH_WORKERS", help="Number of worker processes.")
     ] = 1,
+    embed_with: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            envvar="SNUH_EMBED_WITH",
+            help="Embedding model for the vectors of texts, where a model reads vectors.",
+        ),
+    ] = None,
     log_level: Annotated[
         str,
         typer.Option(
@@ -131,6 +139,7 @@ def serve(
     """
     _check_extra()
     from snuh.collection import Collection
+    from snuh.features.embedding import load_embedding
     from snuh.server.middleware import Proxies
     from snuh.server.run import listen, run
     from snuh.server.settings import Limits, Settings, find_tokens, is_loopback, named_folders
@@ -141,8 +150,14 @@ def serve(
     _check(host=host, port=port, tokens=tokens, origins=origins, rate=rate, workers=workers)
     _check_level(log_level)
     Proxies(proxies)  # validates the addresses
+    embed = None if embed_with is None else load_embedding(embed_with)
+    readers = 0
     for folder in collections:
-        Collection(folder).close()  # report a broken collection before listening
+        with Collection(folder, embed=embed) as opened:  # report a broken collection before listening
+            readers += opened.model.vectors is not None
+    if embed is not None and not readers:
+        raise InputError("no model of these collections reads vectors: omit --embed-with")
+    del embed  # each process loads its own
     if hasattr(signal, "SIGPIPE"):  # a client that disconnects must not end the server
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     default_rate = 0.0 if is_loopback(host) else DEFAULT_RATE
@@ -159,6 +174,7 @@ def serve(
             has_access_log=access_log,
             origins=tuple(origins),
             proxies=tuple(proxies),
+            embedding=None if embed_with is None else str(embed_with.resolve()),
             tokens=tokens,
             limits=Limits(rate=default_rate if rate is None else rate),
         )

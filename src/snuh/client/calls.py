@@ -128,9 +128,10 @@ def sample(limit: int, characters: int | None) -> Call[Sample]:
     return Call("GET", "/sample", parse, params={"limit": limit})
 
 
-def search(text: str, options: SearchOptions) -> Call[Hits]:
+def search(text: str, options: SearchOptions, *, vector: Any = None) -> Call[Hits]:
     """Search for a text."""
-    return _search("/search", {"text": text}, options)
+    query = {"text": text} | ({} if vector is None else {"vector": responses.vector_to_json(vector)})
+    return _search("/search", query, options)
 
 
 def similar(doc_id: str, options: SearchOptions) -> Call[Hits]:
@@ -143,9 +144,11 @@ def _search(path: str, query: dict[str, Any], options: SearchOptions) -> Call[Hi
     return Call("POST", path, responses.parse_hits, json=body)
 
 
-def search_many(texts: Sequence[str], options: SearchOptions) -> list[Call[list[Hits]]]:
+def search_many(
+    texts: Sequence[str], options: SearchOptions, *, vectors: Sequence[Any] | None = None
+) -> list[Call[list[Hits]]]:
     """Search for many texts."""
-    return _search_batches("texts", list(texts), options)
+    return _search_batches("texts", list(texts), options, vectors=vectors)
 
 
 def search_codes(codes: NDArray[np.uint8], options: SearchOptions) -> list[Call[list[Hits]]]:
@@ -153,16 +156,23 @@ def search_codes(codes: NDArray[np.uint8], options: SearchOptions) -> list[Call[
     return _search_batches("codes", [code.tobytes().hex() for code in check_codes(codes)], options)
 
 
-def _search_batches(kind: str, queries: list[str], options: SearchOptions) -> list[Call[list[Hits]]]:
+def _search_batches(
+    kind: str, queries: list[str], options: SearchOptions, *, vectors: Sequence[Any] | None = None
+) -> list[Call[list[Hits]]]:
     k = options.get("k", 10)
     size = min(MAX_TEXTS, MAX_HITS // k) if 0 < k <= MAX_HITS else 1  # else the server rejects k
     common = {"characters": None, **responses.options_to_json(options)}
+    by_query = [None if vector is None else responses.vector_to_json(vector) for vector in vectors or ()]
     return [
         Call(
             "POST",
             "/search/batch",
             responses.parse_hit_lists,
-            json={kind: queries[start : start + size], **common},
+            json={
+                kind: queries[start : start + size],
+                **({} if vectors is None else {"vectors": by_query[start : start + size]}),
+                **common,
+            },
         )
         for start in range(0, len(queries), size)
     ]

@@ -145,13 +145,16 @@ class Client:
         """Return up to `limit` documents that have a code, spread over the collection, with their codes."""
         return self._session.send(calls.sample(limit, characters))
 
-    def search(self, text: str, **options: Unpack[SearchOptions]) -> Hits:
+    def search(self, text: str, *, vector: Any = None, **options: Unpack[SearchOptions]) -> Hits:
         """Search for a text, as `Collection.search` does."""
-        return self._session.send(calls.search(text, options))
+        return self._session.send(calls.search(text, options, vector=vector))
 
-    def search_many(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[Hits]:
+    def search_many(
+        self, texts: Sequence[str], *, vectors: Sequence[Any] | None = None, **options: Unpack[SearchOptions]
+    ) -> list[Hits]:
         """Search for many texts at once."""
-        return [hits for call in calls.search_many(texts, options) for hits in self._session.send(call)]
+        requests = calls.search_many(texts, options, vectors=vectors)
+        return [hits for call in requests for hits in self._session.send(call)]
 
     def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[Hits]:
         """Search for codes (queries, bytes) of the collection's model."""

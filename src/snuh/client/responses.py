@@ -18,9 +18,11 @@ from snuh.collection.query import SearchOptions
 from snuh.collection.results import IndexInfo, Info, Page, Sample
 from snuh.corpus import Document
 from snuh.corpus.document import FieldNames, to_document, to_fields
+from snuh.corpus.rows import VECTOR_FIELD
 from snuh.dedup import Duplicate
 from snuh.errors import CollectionError, InputError
 from snuh.explain import BitMeaning, BitPair, Explanation, WordContribution
+from snuh.features.vectors import VectorInfo
 from snuh.io import MODEL_FILES
 from snuh.metrics import CodeHealth
 from snuh.model import Model
@@ -87,7 +89,20 @@ def document_line(document: Document) -> bytes:
     split = {} if document.split is None else {"split": document.split}
     if reserved := sorted({*record, "split"} & document.metadata.keys()):
         raise InputError(f"the document {document.id!r} has metadata called {reserved[0]!r}: rename it")
-    return json.dumps({**record, **split, **to_fields(document.metadata)}).encode() + b"\n"
+    vector = {} if document.vector is None else {VECTOR_FIELD: vector_to_json(document.vector)}
+    return json.dumps({**record, **split, **to_fields(document.metadata), **vector}).encode() + b"\n"
+
+
+def vector_to_json(vector: Any) -> list[float]:  # an array of any library, or a list
+    """Return a vector as JSON values; InputError if JSON cannot hold it."""
+    try:
+        array = np.asarray(vector, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a vector must be a list of numbers: {error}") from None
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise InputError("a vector must be a list of finite numbers")
+    values: list[float] = array.tolist()
+    return values
 
 
 def quote_path(doc_id: str) -> str:
@@ -182,18 +197,23 @@ def parse_explanation(payload: Payload) -> Explanation:
         bits=tuple(_parse_bit_pair(bit) for bit in payload["bits"]),
         query_words=_parse_contributions(payload["query_words"]),
         hit_words=_parse_contributions(payload["hit_words"]),
+        note=payload["note"],
     )
 
 
 def parse_info(payload: Payload, *, name: str) -> Info:
     """Parse the description of a collection."""
     model, health, index = payload["model"], payload["health"], payload["index"]
+    vectors = payload["vectors"]
     return Info(
         name=name,
         documents=payload["documents"],
         searchable=payload["searchable"],
         bits=model["bits"],
         method=model["method"],
+        vectors=None if vectors is None else _parse_vector_info(vectors),
+        embedding=None if vectors is None else vectors["embedding"],
+        vector_fraction=None if vectors is None else vectors["fraction"],
         model=model["fingerprint"],
         fields=tuple(payload["fields"]),
         store_bytes=payload["store_bytes"],
@@ -202,6 +222,10 @@ def parse_info(payload: Payload, *, name: str) -> Info:
         index=None if index is None else parse_index_info(index),
         health=None if health is None else _parse_health(health),
     )
+
+
+def _parse_vector_info(payload: Payload) -> VectorInfo:
+    return VectorInfo(*(payload[field.name] for field in fields(VectorInfo)))
 
 
 def parse_index_info(payload: Payload) -> IndexInfo:

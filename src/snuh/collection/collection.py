@@ -23,8 +23,8 @@ from snuh.collection.query import (
 from snuh.collection.results import Added, IndexInfo, Info, Page, Sample
 from snuh.corpus import Document
 from snuh.corpus.document import updated_record
-from snuh.corpus.rows import checked_documents
-from snuh.encoding import document_batches, encode_documents
+from snuh.corpus.rows import VECTOR_FIELD, checked_documents
+from snuh.encoding import EMBEDDED_DOCUMENTS, document_batches
 from snuh.errors import (
     CollectionError,
     InputError,
@@ -34,6 +34,7 @@ from snuh.errors import (
     suggest,
 )
 from snuh.explain import Explanation, explain
+from snuh.features.vectors import Embed, name_of
 from snuh.filters import Filter
 from snuh.io import Location
 from snuh.metrics import code_health
@@ -56,10 +57,12 @@ class Collection:
     Args:
         location: a folder, "postgresql://..." or "milvus://...", created by `Collection.create`.
         timeout: seconds to wait for another writer.
+        embed: makes the vectors of documents and queries that have none, if the model reads vectors.
     """
 
-    def __init__(self, location: Location, *, timeout: float = 30.0) -> None:
+    def __init__(self, location: Location, *, timeout: float = 30.0, embed: Embed | None = None) -> None:
         self.location = location  # may contain a password: show `name` instead
+        self._embed = embed
         self._backend = module_of(location).open_backend(str(location), timeout=timeout)
         try:
             self._open_current()
@@ -142,12 +145,15 @@ class Collection:
 
         Args:
             documents: a source, Documents, or mappings with "id" and "text", optionally "labels" and "split",
-                other keys are metadata; or a DataFrame, an Arrow table or a dataset with such columns.
+                other keys are metadata; or a DataFrame, an Arrow table or a dataset with such columns. If the
+                model reads vectors, the key "vector" holds that of the document; it is not stored.
             max_characters: maximum length of a text.
         """
         added = Added(0, 0, 0)
         try:
-            for batch in document_batches(checked_documents(documents, max_characters)):
+            checked = checked_documents(documents, max_characters, vectors=self._vector_field)
+            limit = None if self._embed is None else EMBEDDED_DOCUMENTS
+            for batch in document_batches(checked, limit=limit):
                 added = added + self._put(batch)
         except (InputError, CollectionError) as error:
             done = added.inserted + added.replaced
@@ -161,12 +167,12 @@ class Collection:
     @retry_once
     def _put(self, documents: list[Document]) -> Added:
         engine = self._engine
-        (batch,) = encode_documents(engine.model, documents)
+        new = engine.new_documents(documents)
         with self._backend.writing() as write:
             current = self._engine_of(write.state)
             if current is not engine:  # the model was replaced after this batch was encoded
-                (batch,) = encode_documents(current.model, documents)
-            added = write.put(list(map(NewDocument, batch.documents, batch.packed())))
+                new = current.new_documents(documents)
+            added = write.put(new)
         return added
 
     @retry_once
@@ -174,15 +180,21 @@ class Collection:
         """Change fields of a document, and return it; None removes a field.
 
         Example: `update("ticket-7", {"year": 2025, "desk": None})`. Raises UnknownDocumentError if there is
-        no such document.
+        no such document. A code made with a vector stays as it is unless the text or the vector changes.
         """
+        changes = dict(changes)
         with self._backend.writing() as write:
             seq = self._seq_of(doc_id)
-            record = updated_record(self._backend.documents_of([seq])[seq], changes)
-            (document,) = checked_documents([record], MAX_CHARACTERS)
             engine = self._engine_of(write.state)
-            (batch,) = encode_documents(engine.model, [document])
-            write.put(list(map(NewDocument, batch.documents, batch.packed())))
+            stored = self._backend.documents_of([seq])[seq]
+            vector = None if engine.model.vectors is None else changes.pop(VECTOR_FIELD, None)
+            record = updated_record(stored, changes) | ({} if vector is None else {VECTOR_FIELD: vector})
+            (document,) = checked_documents([record], MAX_CHARACTERS, vectors=self._vector_field)
+            if engine.model.vectors is not None and document.text == stored.text and vector is None:
+                codes = [bytes(code) for code in self._backend.codes_of([seq]).codes]
+                write.put([NewDocument(document, codes[0] if codes else None)])
+            else:
+                write.put(engine.new_documents([document]))
         self._warm_cache()
         return document
 
@@ -208,8 +220,13 @@ class Collection:
         return len(seqs)
 
     def rehash(self, model: Model, *, progress: Callable[[float], None] | None = None) -> None:
-        """Encode all documents with another model, then replace all codes at once."""
+        """Encode all documents with another model, then replace all codes at once.
+
+        Vectors are not stored: a model that reads them encodes words alone, unless it has an embedding.
+        """
         check_takes_texts(model)
+        if model.vectors is not None and model.embed is None and self._embed is not None:
+            model.use_embedding(self._embed)
         self._backend.rehash(model, progress=progress)
         self._warm_cache()
 
@@ -225,7 +242,8 @@ class Collection:
         """Verify all that is stored, and return the problems, each as a sentence; empty if all is well.
 
         The storage is checked first; then every document is read, encoded again, and compared with its code
-        and with the index of words.
+        and with the index of words. Codes of a model that reads vectors are not compared, since the vectors
+        are not stored.
         """
         if problems := self._backend.check():
             return problems
@@ -233,16 +251,13 @@ class Collection:
         with self._current() as engine:
             last, count = 0, engine.backend.count()
             while batch := engine.backend.documents(after=last, limit=BATCH_DOCUMENTS):
-                seqs = [seq for seq, _ in batch]
-                expected = [
-                    code
-                    for part in encode_documents(engine.model, [document for _, document in batch])
-                    for code in part.packed()
-                ]
-                rows = engine.backend.codes_of(seqs)
-                stored = dict(zip(rows.seqs.tolist(), map(bytes, rows.codes), strict=True))
-                wrong += sum(stored.get(seq) != code for seq, code in zip(seqs, expected, strict=True))
-                last, done = seqs[-1], done + len(batch)
+                if engine.model.vectors is None:
+                    stored = engine.codes_by_seq([seq for seq, _ in batch])
+                    new = engine.new_documents([document for _, document in batch])
+                    wrong += sum(
+                        stored.get(seq) != row.code for (seq, _), row in zip(batch, new, strict=True)
+                    )
+                last, done = batch[-1][0], done + len(batch)
                 if progress is not None:
                     progress(min(1.0, done / max(1, count)))
             problems = [f"the codes of {wrong:,} documents are not those of the model"] if wrong else []
@@ -315,6 +330,15 @@ class Collection:
         return Page([document for _, document in found], str(found[-1][0]) if more else None)
 
     @retry_once
+    def codes(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """Return packed codes by id; without ids that do not exist or that have no code."""
+        with self._backend.reading():
+            seqs = self._backend.seqs_of(list(ids))
+            rows = self._backend.codes_of(sorted(seqs.values()))
+            by_seq = dict(zip(rows.seqs.tolist(), map(bytes, rows.codes), strict=True))
+            return {doc_id: by_seq[seq] for doc_id, seq in seqs.items() if seq in by_seq}
+
+    @retry_once
     def sample(self, limit: int, *, characters: int | None = None) -> Sample:
         """Return up to `limit` evenly spaced documents that have a code, with their codes.
 
@@ -325,7 +349,7 @@ class Collection:
             documents = engine.backend.documents_of(rows.seqs.tolist(), characters=characters)
             return Sample([documents[seq] for seq in rows.seqs.tolist()], rows.codes)
 
-    def search(self, text: str, **options: Unpack[SearchOptions]) -> Hits:
+    def search(self, text: str, *, vector: Any = None, **options: Unpack[SearchOptions]) -> Hits:
         """Find the documents that have the words of a text, or are about the same thing, the best first.
 
         Example: `search('printer "on fire"', k=5, where="year >= 2020")`. Quoted phrases and +words must
@@ -333,16 +357,25 @@ class Collection:
 
         By codes, hits are ordered by distance; documents at the same distance by the words of the query that
         they have, if the collection has an index of words, then by insertion.
+
+        `vector` is that of the text, if the model reads vectors; without it, words alone make the query's
+        code, or the embedding that the collection was opened with.
         """
-        (hits,) = self.search_many([text], **options)
+        (hits,) = self.search_many([text], vectors=None if vector is None else [vector], **options)
         return hits
 
     @retry_once
-    def search_many(self, texts: Iterable[str], **options: Unpack[SearchOptions]) -> list[Hits]:
-        """Search for many texts at once."""
+    def search_many(
+        self,
+        texts: Iterable[str],
+        *,
+        vectors: Sequence[Any] | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> list[Hits]:
+        """Search for many texts at once; a vector may be None."""
         resolved, texts = resolve_options(options), check_texts(texts)
         with self._current() as engine:
-            return engine.search_texts(texts, resolved)
+            return engine.search_texts(texts, resolved, vectors=vectors)
 
     @retry_once
     def search_codes(self, codes: NDArray[np.uint8], **options: Unpack[SearchOptions]) -> list[Hits]:
@@ -383,6 +416,9 @@ class Collection:
                 searchable=backend.searchable(),
                 bits=engine.model.bits,
                 method=engine.model.method,
+                vectors=engine.model.vectors,
+                embedding=None if engine.model.embed is None else name_of(engine.model.embed),
+                vector_fraction=engine.vector_fraction(),
                 model=engine.fingerprint,
                 fields=tuple(backend.fields(limit=MAX_FIELDS)),
                 store_bytes=store_bytes,
@@ -401,8 +437,16 @@ class Collection:
 
     def _open(self, state: State) -> QueryEngine:
         """Load the model of a state."""
-        self._engine = QueryEngine(self._backend.load_model(state.model), state.model, self._backend)
+        model = self._backend.load_model(state.model)
+        if model.vectors is not None:
+            model.use_embedding(self._embed)
+        self._engine = QueryEngine(model, state.model, self._backend)
         return self._engine
+
+    @property
+    def _vector_field(self) -> str | None:
+        """The key of documents that holds a vector; None if the model reads words alone."""
+        return None if self._engine.model.vectors is None else VECTOR_FIELD
 
     def _engine_of(self, state: State) -> QueryEngine:
         """Return the engine with the model of a state, which is loaded if another one is."""

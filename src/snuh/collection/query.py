@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.codes import unpack
-from snuh.collection.backend import Backend, Match, Ranking, WordQuery
+from snuh.collection.backend import Backend, Match, NewDocument, Ranking, WordQuery
 from snuh.corpus import Document
 from snuh.encoder import Encoder
+from snuh.encoding import encode_documents
 from snuh.errors import CollectionError, InputError, check_arguments, suggest
 from snuh.features import TfidfFeatures
 from snuh.features.analyzer import Analyzer
@@ -36,6 +37,7 @@ FEEDBACK_DOCUMENTS, FEEDBACK_CHARACTERS = 10, 2_000  # that are added to a query
 FEEDBACK_CODE_WEIGHT = 0.7  # when they are looked for: a wrong one costs more than a missed one
 MAX_TIES = 10_000  # documents at the same distance that words put in order
 TIES_AHEAD = 50  # documents that are found beyond the last hit, which often complete its distance
+VECTOR_SAMPLE = 200  # documents whose words are encoded, to tell which codes were made with a vector
 READ_AT_ONCE = 8  # documents, to compare their texts with a query
 SINGLE_THREAD_CHARACTERS = 100_000  # tokenizing less takes no longer than starting threads
 
@@ -185,10 +187,38 @@ class QueryEngine:
             )
         return self.model.features
 
-    def transform(self, texts: Sequence[str]) -> FeatureRows:
-        """Return the feature rows of queries."""
-        is_small = sum(map(len, texts)) < SINGLE_THREAD_CHARACTERS
-        return self.features.rows(texts, threads=1 if is_small else None)
+    def transform(self, texts: Sequence[str], *, vectors: Sequence[Any] | None = None) -> FeatureRows:
+        """Return the feature rows of queries, joined with their vectors if there are any."""
+        threads = 1 if sum(map(len, texts)) < SINGLE_THREAD_CHARACTERS else None
+        if vectors is None and self.model.embed is None:
+            return self.features.rows(texts, threads=threads)
+        return query_rows(self.model, texts, vectors=vectors, threads=threads)
+
+    def new_documents(self, documents: Sequence[Document]) -> list[NewDocument]:
+        """Return documents with the codes that the model makes of them."""
+        return [
+            row
+            for part in encode_documents(self.model, documents)
+            for row in map(NewDocument, part.documents, part.packed())
+        ]
+
+    def codes_by_seq(self, seqs: Sequence[int]) -> dict[int, bytes]:
+        """Return the stored codes of documents that have one."""
+        rows = self.backend.codes_of(seqs)
+        return dict(zip(rows.seqs.tolist(), map(bytes, rows.codes), strict=True))
+
+    def vector_fraction(self) -> float | None:
+        """Return the fraction of a sample of documents whose code is not that of their words alone.
+
+        None if the model reads words alone, or there are no codes.
+        """
+        if self.model.vectors is None:
+            return None
+        sample = self.backend.sample_codes(VECTOR_SAMPLE)
+        if not len(sample.codes):
+            return None
+        words = self.features.rows(self._texts(sample.seqs.tolist()))
+        return float((self.model.encoder.encode(words) != sample.codes).any(axis=1).mean())
 
     def find(self, codes: NDArray[np.uint8], options: ResolvedOptions, *, limit: int) -> list[list[Match]]:
         """Return the `limit` nearest matches of each code."""
@@ -198,16 +228,18 @@ class QueryEngine:
             codes, k=limit, radius=options.radius, where=options.where, approximate=options.approximate
         )
 
-    def search_texts(self, texts: Sequence[str], options: ResolvedOptions) -> list[Hits]:
-        """Search for texts in the mode of the options."""
+    def search_texts(
+        self, texts: Sequence[str], options: ResolvedOptions, *, vectors: Sequence[Any] | None = None
+    ) -> list[Hits]:
+        """Search for texts, with their vectors if there are any, in the mode of the options."""
         if options.mode == "codes":
-            return self._search_by_codes(texts, options)
+            return self._search_by_codes(texts, options, vectors)
         parsed = [parse_query(text) for text in texts]
         if options.where is not None:
             check_filter(options.where, self.backend)
         if options.mode == "words":
             return [self._search_by_words(query, None, options) for query in parsed]
-        rows = self.transform([query.text for query in parsed])
+        rows = self.transform([query.text for query in parsed], vectors=vectors)
         search = self._search_by_words if self.backend.has_words else self._search_shortlist
         return [search(query, rows[[index]], options) for index, query in enumerate(parsed)]
 
@@ -262,8 +294,10 @@ class QueryEngine:
         )  # stable: what words cannot tell stays in order of insertion
         return [matches[index] for index in order.tolist()]
 
-    def _search_by_codes(self, texts: Sequence[str], options: ResolvedOptions) -> list[Hits]:
-        rows = self.transform(texts)
+    def _search_by_codes(
+        self, texts: Sequence[str], options: ResolvedOptions, vectors: Sequence[Any] | None
+    ) -> list[Hits]:
+        rows = self.transform(texts, vectors=vectors)
         is_known = np.diff(rows.indptr) > 0
         known_rows = rows if is_known.all() else rows[np.flatnonzero(is_known)]
         known_texts = [text for text, has_code in zip(texts, is_known.tolist(), strict=True) if has_code]
@@ -395,7 +429,9 @@ class QueryEngine:
                 matched.append(tuple(dict.fromkeys(word for term, word in surfaces.items() if term in terms)))
                 yield text
 
-        by_words = (self.features.transform(inspected()) @ row.tocsr().T).toarray()[:, 0].astype(np.float64)
+        by_words = (
+            (self.features.transform(inspected()) @ self._words(row).T).toarray()[:, 0].astype(np.float64)
+        )
         parts = [_standardized(by_words), _standardized(by_code)]
         scores = parts[0] + parts[1]
         order = [index for index in np.argsort(-scores, kind="stable").tolist() if accepted[index]]
@@ -435,10 +471,14 @@ class QueryEngine:
         if not seqs:
             yield from (np.zeros(0) for _ in matches)
             return
-        rows, queries = self.features.transform(self._texts(seqs)), queries.tocsr()
+        rows, queries = self.features.transform(self._texts(seqs)), self._words(queries)
         for index, query_matches in enumerate(matches):
             wanted = np.searchsorted(seqs, [match.seq for match in query_matches])
             yield (rows[wanted] @ queries[index].T).toarray()[:, 0].astype(np.float64)
+
+    def _words(self, rows: FeatureRows) -> FeatureRows:
+        """Return the columns of words of feature rows, as a CSR matrix."""
+        return rows.tocsr()[:, : len(self.features.terms)]
 
     def _texts(self, seqs: Sequence[int]) -> Iterator[str]:
         """Yield the texts of documents, a few of which are in memory at a time."""
@@ -446,6 +486,17 @@ class QueryEngine:
             part = seqs[start : start + READ_AT_ONCE]
             documents = self.backend.documents_of(part)
             yield from (documents[seq].text for seq in part)
+
+
+def query_rows(
+    model: Model, texts: Sequence[str], *, vectors: Sequence[Any] | None = None, threads: int | None = None
+) -> FeatureRows:
+    """Return the rows that a model encodes of texts, with the vectors of those that have one."""
+    if vectors is not None and len(vectors) != len(texts):
+        raise InputError(f"expected a vector, or null, for each of {len(texts)} texts, got {len(vectors)}")
+    pairs = enumerate(zip(texts, vectors or [None] * len(texts), strict=True), start=1)
+    queries = [Document(f"query {number}", text, vector=vector) for number, (text, vector) in pairs]
+    return model.document_rows(queries, threads=threads)
 
 
 def _unit(vector: NDArray[np.floating] | None) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.corpus import Document
+from snuh.features.vectors import VectorInfo
 from snuh.metrics import CodeHealth
 
 # Thresholds of `hints`
@@ -80,6 +81,11 @@ class Info:
     searchable: int  # documents with a code
     bits: int
     method: str
+    vectors: VectorInfo | None  # that the model reads; None: words alone
+    embedding: (
+        str | None
+    )  # makes the vectors of documents and queries here; None: those without are words alone
+    vector_fraction: float | None  # of a sample of codes: those that words alone would not give
     model: str  # fingerprint
     fields: tuple[str, ...]  # metadata fields of all documents so far
     store_bytes: int
@@ -154,6 +160,13 @@ def info_to_json(info: Info, training: Mapping[str, Any]) -> dict[str, Any]:
             "fingerprint": info.model,
             "source": training.get("source"),
             "documents": training.get("documents"),
+        },
+        "vectors": None
+        if info.vectors is None
+        else {
+            **info.vectors.to_json(),
+            "embedding": info.embedding,
+            "fraction": info.vector_fraction,
         },
         "fields": list(info.fields),
         "index": None if info.index is None else index_to_json(info.index),

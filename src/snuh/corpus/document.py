@@ -6,10 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from snuh.errors import InputError, suggest
 from snuh.text import quote
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 FractionCallback: TypeAlias = Callable[[float], None]
@@ -26,6 +30,8 @@ class Document:
     labels: tuple[str, ...] = ()
     split: str | None = None
     metadata: Mapping[str, JSON] = field(default_factory=dict)
+    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    """For models that read vectors beside the words; of any length, and not stored in collections."""
 
 
 class TextSource(ABC):
@@ -72,17 +78,22 @@ class FieldNames:
     id: str = "id"
     labels: str = "labels"
     split: str = "split"
+    vectors: str | None = None  # None: documents have no vectors; in the field, null is a missing one
+    optional_vectors: bool = False  # whether the field of vectors may be absent
     given: dict[str, str] = field(init=False, repr=False)  # those that are not the default, by role
 
     def __post_init__(self) -> None:
         names = {"text": self.text, "id": self.id, "labels": self.labels, "split": self.split}
-        object.__setattr__(self, "given", {role: name for role, name in names.items() if name != role})
+        given = {role: name for role, name in names.items() if name != role}
+        if self.vectors is not None and not self.optional_vectors:
+            given["vectors"] = self.vectors
+        object.__setattr__(self, "given", given)
 
     def check_unused(self, source: str) -> None:
         """Raise InputError if a field name was given for a source without fields."""
         for role, name in self.given.items():
             raise InputError(
-                f"{source} has no fields, so none is called {quote(name)}: leave --{role}-field out"
+                f"{source} has no fields, so none is called {quote(name)}: leave {_option(role)} out"
             )
 
 
@@ -104,12 +115,16 @@ def to_document(fields: dict[str, Any], number: int, names: FieldNames) -> Docum
         "label" if names.labels == "labels" and "labels" not in fields else names.labels, None
     )
     split = fields.pop(names.split, None)
+    vector = None
+    if names.vectors is not None and (value := fields.pop(names.vectors, None)) is not None:
+        vector = _vector_of(value, names.vectors)
     return Document(
         doc_id,
         text,
         _labels_of(labels) if labels is not None else (),
         _split_of(split) if split is not None else None,
         check_metadata(_flatten(fields)) if fields else fields,
+        vector,
     )
 
 
@@ -188,8 +203,25 @@ def _missing(role: str, name: str, fields: Iterable[str]) -> MissingFieldError:
     listed = ", ".join(quote(field) for field in names[:MAX_LISTED]) or "none"
     return MissingFieldError(
         f"there is no field {quote(name)}{suggest(name, names)}; fields here: {listed}; "
-        f"name the one that holds the {role} with --{role}-field"
+        f"name the one that holds the {role} with {_option(role)}"
     )
+
+
+def _option(role: str) -> str:
+    return "--vectors" if role == "vectors" else f"--{role}-field"
+
+
+def _vector_of(value: object, field: str) -> NDArray[np.float32]:
+    import numpy as np
+
+    try:
+        vector = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        vector = np.empty((0, 0))
+    if vector.ndim != 1 or not len(vector) or vector.dtype.kind not in "fiu":
+        got = "one with something else in it" if isinstance(value, list) else describe(value)
+        raise RecordError(f"{quote(field)} must be a list of numbers, got {got}")
+    return vector.astype(np.float32)
 
 
 def _id_of(value: object, number: int, field: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from snuh.corpus.document import (
     SPLITS,
@@ -19,7 +20,12 @@ from snuh.corpus.document import (
 from snuh.errors import InputError, import_extra
 from snuh.text import quote
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 ROWS_PER_BATCH = 1024
+VECTORS_SUFFIX = ".npy"
+VECTOR_FIELD = "vector"  # of documents that are added to collections
 
 
 def is_table(documents: object) -> bool:
@@ -98,11 +104,74 @@ class RowSource(TextSource):
             yield document
 
 
+# Vectors in an array beside the documents.
+
+
+def attach_vectors(documents: Iterable[Document], vectors: Iterable[Any], name: str) -> Iterator[Document]:
+    """Yield documents with the vectors of the same rows; InputError unless there is one for each."""
+    rows, count = iter(vectors), 0
+    for count, document in enumerate(documents, start=1):
+        vector = next(rows, None)
+        if vector is None:
+            raise InputError(
+                f"{name} has {count - 1:,} rows, there are more documents: expected one for each"
+            )
+        yield replace(document, vector=vector)
+    if next(rows, None) is not None:
+        raise InputError(f"{name} has more than {count:,} rows: expected one for each document")
+
+
+def open_vectors(path: Path) -> NDArray[Any]:
+    """Map a .npy file of vectors (documents, dims) into memory; InputError if it is something else."""
+    import numpy as np
+
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file of vectors") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path.name}: not a NumPy file, or a damaged one ({error})") from None
+    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
+        raise InputError(
+            f"{path.name}: expected an array of numbers with a row per document, got {array.dtype} of shape "
+            f"{array.shape}"
+        )
+    return array
+
+
+class VectorSource(TextSource):
+    """The documents of a source with the rows of an array as their vectors."""
+
+    def __init__(self, source: TextSource, vectors: Any, *, name: str = "vectors") -> None:
+        """Attach `vectors` (documents, dims), an array of any library, which messages call `name`."""
+        self.name = source.name
+        self._source, self._vectors, self._vectors_name = source, vectors, name
+        self._is_counted = False
+
+    def documents(self, progress: FractionCallback | None = None) -> Iterator[Document]:
+        """Yield the documents in order; InputError, before the first, unless there is one vector for each."""
+        if not self._is_counted:
+            documents = sum(1 for _ in self._source.documents())
+            if documents != len(self._vectors):
+                raise InputError(
+                    f"{self._vectors_name} has {len(self._vectors):,} rows, {self.name} has {documents:,} "
+                    "documents: expected a row for each document, in the same order"
+                )
+            self._is_counted = True
+        yield from attach_vectors(self._source.documents(progress), self._vectors, self._vectors_name)
+
+
 # Documents for `Collection.add`, which need an id.
 
 
-def checked_documents(documents: Iterable[Any], max_characters: int) -> Iterator[Document]:
-    """Yield documents, of any kind of rows, with ids; InputError at the first invalid one."""
+def checked_documents(
+    documents: Iterable[Any], max_characters: int, *, vectors: str | None = None
+) -> Iterator[Document]:
+    """Yield documents, of any kind of rows, with ids; InputError at the first invalid one.
+
+    `vectors` names the key of mappings that may hold a vector; without it, all other keys are metadata.
+    """
+    names = FieldNames(vectors=vectors, optional_vectors=True)
     for number, item in enumerate(iterate_rows(documents), start=1):
         if isinstance(item, Document):
             document = _check_types(item, number)
@@ -110,7 +179,7 @@ def checked_documents(documents: Iterable[Any], max_characters: int) -> Iterator
             if item.get("id") is None:
                 raise InputError(f'document {number} has no "id": give each document a stable one')
             try:
-                document = to_document(dict(item), number, FieldNames())
+                document = to_document(dict(item), number, names)
             except RecordError as error:
                 raise InputError(f"document {number}: {error}") from error
         else:

@@ -12,7 +12,7 @@ from snuh.corpus.document import FieldNames, TextSource
 from snuh.corpus.matrix import MatrixSource, read_matrix
 from snuh.corpus.parquet import read_parquet
 from snuh.corpus.reader import Format, RecordSource, zip_member
-from snuh.corpus.rows import RowSource
+from snuh.corpus.rows import VECTORS_SUFFIX, RowSource, VectorSource, open_vectors
 from snuh.corpus.text_files import (
     HEADER_HINT,
     LABEL_SEPARATORS,
@@ -69,6 +69,7 @@ def open_source(
     id_field: str = "id",
     labels_field: str = "labels",
     split_field: str = "split",
+    vectors: str | None = None,
 ) -> TextSource | MatrixSource:
     """Open a file, a folder of text files, "-" for standard input, or a dataset by its name in SNUH_DATA.
 
@@ -79,8 +80,18 @@ def open_source(
     Documents in memory are a source as well: a list of texts or of dicts, a DataFrame of pandas or polars, an
     Arrow table, a dataset of Hugging Face. Field names apply to sources with named fields only. Invalid
     content raises InputError during iteration.
+
+    `vectors` names the field that holds each document's vector, or a .npy file with a row per document.
     """
-    fields = FieldNames(text_field, id_field, labels_field, split_field)
+    if vectors is not None and vectors.endswith(VECTORS_SUFFIX):
+        array = open_vectors(Path(vectors))
+        source = open_source(
+            spec, text_field=text_field, id_field=id_field, labels_field=labels_field, split_field=split_field
+        )
+        if isinstance(source, MatrixSource):
+            raise InputError(f"{source.name} contains feature rows: vectors are for sources of texts")
+        return VectorSource(source, array, name=Path(vectors).name)
+    fields = FieldNames(text_field, id_field, labels_field, split_field, vectors)
     if not isinstance(spec, str | Path):
         return RowSource(spec, fields=fields)
     if str(spec) == "-":

@@ -12,14 +12,15 @@ activation (a cosine) the effect of a word depends on the other words, and there
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from snuh.codes import unpack
+from snuh.corpus import Document
 from snuh.encoder import Floats, inverse
 from snuh.errors import InputError
 from snuh.features import TfidfFeatures, unit_rows
@@ -29,6 +30,8 @@ from snuh.model import Model
 
 Span: TypeAlias = tuple[int, int]  # start and end offsets, as in a slice
 
+VECTOR = "[vector]"  # stands for a vector among the words; no term has brackets
+WITHOUT_VECTORS = "explained by words alone: the vectors are not stored, and no embedding makes them here"
 MAX_SPAN_CHARACTERS = 100_000  # of a text, in which words are located
 MAX_HIT_CHARACTERS = 10_000  # the same, of each of many hits
 BATCH_CHARACTERS = 500_000  # of hits that are explained at a time
@@ -41,7 +44,7 @@ class Contributions:
     terms: tuple[str, ...]
     """The known terms of the text, in the order of the vocabulary."""
     words: tuple[str, ...]
-    """The same, as people write them."""
+    """The same, as people write them; a vector is one item, VECTOR, after the words."""
     contributions: NDArray[np.float64]
     """The contribution of each term to each margin, (terms, bits)."""
     constant: NDArray[np.float64]
@@ -56,19 +59,24 @@ class Contributions:
         return margins
 
 
-def word_contributions(model: Model, text: str) -> Contributions:
-    """Return the contribution of each word of a text to each bit of its code."""
+def word_contributions(model: Model, text: str, *, vector: Any = None) -> Contributions:
+    """Return the contribution of each word of a text, and of its vector, to each bit of its code."""
     if not isinstance(text, str):
         raise InputError(f"expected a text, got {type(text).__name__}")
-    (contributions,) = _all_contributions(model, [text])
+    (contributions,) = _all_contributions(model, [text], [vector])
     return contributions
 
 
-def _all_contributions(model: Model, texts: Sequence[str]) -> Iterator[Contributions]:
-    """Yield the contributions of the words of each text; all texts are encoded at once."""
-    features, weight = readable_parts(model)
+def _all_contributions(
+    model: Model, texts: Sequence[str], vectors: Sequence[Any] | None = None
+) -> Iterator[Contributions]:
+    """Yield the contributions of the words and the vector of each text; all are encoded at once."""
+    features, _ = readable_parts(model)
     layer = model.encoder.layers[0]
-    rows = features.transform(texts, threads=1)
+    weight, terms = layer.weight, model.encoder.terms
+    given = vectors or [None] * len(texts)
+    documents = [Document("", text, vector=vector) for text, vector in zip(texts, given, strict=True)]
+    rows = model.document_rows(documents, threads=1)
     bits = unpack(model.encoder.encode(rows))
     if model.encoder.unit_rows:
         rows = unit_rows(rows)
@@ -77,9 +85,15 @@ def _all_contributions(model: Model, texts: Sequence[str]) -> Iterator[Contribut
         part = slice(rows.indptr[text], rows.indptr[text + 1])
         columns = rows.indices[part]
         contributions = rows.data[part, None].astype(np.float64) * weight[columns]
+        words = columns[columns < terms]
+        has_vector = len(words) < len(columns)
+        if has_vector:
+            of_vector = contributions[len(words) :].sum(axis=0, keepdims=True)
+            contributions = np.concatenate([contributions[: len(words)], of_vector])
+        item = (VECTOR,) if has_vector else ()
         yield Contributions(
-            terms=tuple(features.terms[column] for column in columns),
-            words=tuple(features.words[column] for column in columns),
+            terms=(*(features.terms[column] for column in words), *item),
+            words=(*(features.words[column] for column in words), *item),
             contributions=contributions,
             constant=constant,
             bits=bits[text],
@@ -103,7 +117,7 @@ def readable_parts(model: Model) -> tuple[TfidfFeatures, Floats]:
             f"expected an encoder with an increasing activation, got {layers[0].activation}: with others "
             "words have no separate contributions to a bit; use a model of another method"
         )
-    return model.features, layers[0].weight
+    return model.features, layers[0].weight[: model.encoder.terms]
 
 
 def term_spans(
@@ -167,6 +181,8 @@ class Explanation:
     bits: tuple[BitPair, ...]
     query_words: tuple[WordContribution, ...]
     hit_words: tuple[WordContribution, ...]
+    note: str | None = None
+    """That vectors are not known here, so that the codes explained are those of words alone."""
 
 
 class HitWords(NamedTuple):
@@ -176,17 +192,20 @@ class HitWords(NamedTuple):
     matched: dict[str, list[Span]]
 
 
-def explain(model: Model, query: str, hit: str) -> Explanation:
-    """Return the words of two texts that make their codes agree or differ.
+def explain(
+    model: Model, query: str, hit: str, *, query_vector: Any = None, hit_vector: Any = None
+) -> Explanation:
+    """Return the words of two texts, and their vectors, that make their codes agree or differ.
 
-    The explanation is exact: the margins of a text are the sums of its words' contributions and a constant
-    (`word_contributions`).
+    The explanation is exact: the margins of a text are the sums of its words' contributions, that of its
+    vector, and a constant (`word_contributions`). A vector that is not given is made by the model's
+    embedding; without one, the text's words alone are explained, and a note says so.
 
     Raises:
         InputError: For a model that takes no texts, or whose encoder has more than one layer.
     """
     features, _ = readable_parts(model)
-    left, right = _all_contributions(model, [query, hit])
+    left, right = _all_contributions(model, [query, hit], [query_vector, hit_vector])
     agrees = left.bits == right.bits
     rows = zip(left.bits, right.bits, left.margins, right.margins, strict=True)
     return Explanation(
@@ -197,6 +216,9 @@ def explain(model: Model, query: str, hit: str) -> Explanation:
         ),
         query_words=_word_contributions(left, query, features, agrees),
         hit_words=_word_contributions(right, hit, features, agrees),
+        note=WITHOUT_VECTORS
+        if model.vectors is not None and not all(VECTOR in side.terms[-1:] for side in (left, right))
+        else None,
     )
 
 
@@ -222,11 +244,12 @@ def explain_hits(
         min_weight: words whose net contribution is below this fraction of the largest are left out.
     """
     features, _ = readable_parts(model)
+    words_of_hits = replace(model, embed=None)  # only words are highlighted
     # The contribution to agreeing bits minus that to differing ones is the one towards the query's bits.
     signs = np.where(word_contributions(model, query).bits, 1.0, -1.0)
     terms = repeat(frozenset[str]()) if matched is None else iter(matched)
     for batch in text_batches(hits, limit=BATCH_CHARACTERS):
-        for text, parts in zip(batch, _all_contributions(model, batch), strict=True):
+        for text, parts in zip(batch, _all_contributions(words_of_hits, batch), strict=True):
             net = parts.contributions @ signs  # (words,)
             strong = np.flatnonzero(np.abs(net) >= min_weight * np.abs(net).max(initial=0.0)).tolist()
             own = next(terms)

@@ -35,6 +35,7 @@ class ITQ(HashingEstimator):
 
     iterations: int = 50  # alternating updates of codes and rotation
 
+    reads_vectors: ClassVar[bool] = True
     ranges: ClassVar[Mapping[str, Range]] = {
         **HashingEstimator.ranges,
         "iterations": Range(integer=True),

@@ -15,6 +15,7 @@ No departures.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class LSH(HashingEstimator):
 
     Example: `LSH(n_bits=64).fit(X).transform(X)` gives packed codes (docs, 8).
     """
+
+    reads_vectors: ClassVar[bool] = True
 
     def train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:
         """Learn an encoder from unit rows."""

@@ -52,6 +52,7 @@ class SpH(HashingEstimator):
 
     tail: float = 0.02  # fraction of the documents outside the box, at each end of a side
 
+    reads_vectors: ClassVar[bool] = True
     ranges: ClassVar[Mapping[str, Range]] = {**HashingEstimator.ranges, "tail": Range(below=0.5)}
 
     def train(self, data: TrainingData, on_progress: OnProgress | None) -> TrainingResult:

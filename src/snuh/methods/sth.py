@@ -41,6 +41,7 @@ class STH(HashingEstimator):
     neighbors: int = 25  # per document in the graph
     penalty: float = 10.0  # on the squared weights of a classifier
 
+    reads_vectors: ClassVar[bool] = True
     ranges: ClassVar[Mapping[str, Range]] = {
         **HashingEstimator.ranges,
         "neighbors": Range(above=0, integer=True),

@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 import snuh
 from snuh._numba import prefer_compiled
 from snuh.errors import SnuhError
+from snuh.features.embedding import load_embedding
 from snuh.server.job_runner import exit_with_parent
 from snuh.server.jobs import Jobs
 from snuh.server.middleware import PROTECTED_PATHS, App, Metrics, SecurityMiddleware
@@ -45,8 +46,11 @@ def make_app(settings: Settings) -> App:
             stack.callback(app.state.jobs.close)
             app.state.services = {}
             prefer_compiled()
+            embed = None if settings.embedding is None else load_embedding(settings.embedding)
             for name, folder in settings.folders.items():
-                service = CollectionService(name, folder, limits=settings.limits, metrics=metrics)
+                service = CollectionService(
+                    name, folder, limits=settings.limits, metrics=metrics, embed=embed
+                )
                 stack.callback(service.close)
                 app.state.services[name] = service
             yield

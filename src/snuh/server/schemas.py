@@ -15,11 +15,13 @@ RERANKED_AT_ONCE = 10_000
 MAX_DOCUMENTS, MAX_DELETED, MAX_FETCHED, MAX_SAMPLED = 1_000, 10_000, 100, 1_000
 MAX_QUERY_CHARACTERS, MAX_FILTER_CHARACTERS, MAX_ID_CHARACTERS = 10_000, 10_000, 1_000
 MAX_TEXT_CHARACTERS = 10_000_000  # the longest text that a collection accepts
+MAX_DIMENSIONS = 65_536  # of a vector
 DEFAULT_CHARACTERS = 500
 
 Query = Annotated[str, Field(max_length=MAX_QUERY_CHARACTERS)]
 DocId = Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
 Where = Annotated[str, Field(max_length=MAX_FILTER_CHARACTERS)]
+Vector = Annotated[list[float], Field(min_length=1, max_length=MAX_DIMENSIONS)]
 
 
 # Requests
@@ -100,6 +102,7 @@ class SearchRequest(SearchParameters):
         }
     )
     text: Query | None = Field(None, description="The query text.")
+    vector: Vector | None = Field(None, description="Its vector, if the model reads vectors.")
     id: DocId | None = Field(None, description="Or a document of the collection.")
     explain: bool = Field(False, description="Highlight the words that explain each hit.")
 
@@ -109,6 +112,9 @@ class BatchRequest(SearchParameters):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["paper jam", "wifi"], "k": 3}]})
     texts: list[Query] | None = Field(None, min_length=1, max_length=MAX_TEXTS)
+    vectors: list[Vector | None] | None = Field(
+        None, max_length=MAX_TEXTS, description="The vector of each text, or null."
+    )
     codes: list[Annotated[str, Field(pattern="^[0-9a-f]+$", max_length=128)]] | None = Field(
         None, min_length=1, max_length=MAX_TEXTS, description="Or codes, in hexadecimal."
     )
@@ -122,6 +128,7 @@ class ExplainRequest(RequestModel):
     )
     id: DocId = Field(description="The hit.")
     text: Query | None = Field(None, description="The query text.")
+    vector: Vector | None = Field(None, description="Its vector, if the model reads vectors.")
     query_id: DocId | None = Field(None, description="Or the document that was searched for.")
 
 
@@ -131,6 +138,7 @@ class EncodeRequest(RequestModel):
     texts: list[Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]] = Field(
         min_length=1, max_length=MAX_TEXTS, examples=[["paper jam", "wifi"]]
     )
+    vectors: list[Vector | None] | None = Field(None, description="The vector of each text, or null.")
 
 
 class DocumentChanges(BaseModel):
@@ -293,6 +301,8 @@ class ExplainResponse(BaseModel):
     hit_words: list[WordResponse]
     query_fragments: list[FragmentResponse]
     hit_fragments: list[FragmentResponse]
+    note: str | None = None
+    """What a reader should know, such as that a vector is not part of the explanation."""
 
 
 class DocumentResponse(BaseModel):

@@ -22,6 +22,7 @@ from snuh.collection import Collection
 from snuh.collection.query import hit_to_json
 from snuh.errors import SnuhError, suggest
 from snuh.explain import Fragment, HitWords, Span, WordContribution, explain, explain_hits, marked
+from snuh.features.vectors import Embed
 from snuh.model import Model
 from snuh.search import Hit, Hits, text_length
 from snuh.server.middleware import Metrics
@@ -46,8 +47,8 @@ CHARACTERS_AT_ONCE = 500_000  # of texts to explain
 class CollectionWorker:
     """A thread with its own connection to a collection; it runs one task at a time."""
 
-    def __init__(self, folder: str, *, queue_size: int) -> None:
-        self.collection = Collection(folder)
+    def __init__(self, folder: str, *, queue_size: int, embed: Embed | None = None) -> None:
+        self.collection = Collection(folder, embed=embed)
         self.thread = ThreadPoolExecutor(1)
         self.queued, self._queue_size = 0, queue_size
 
@@ -140,14 +141,16 @@ class CollectionService:
     Collections, and the four kinds of work, do not block each other.
     """
 
-    def __init__(self, name: str, folder: str, *, limits: Limits, metrics: Metrics) -> None:
+    def __init__(
+        self, name: str, folder: str, *, limits: Limits, metrics: Metrics, embed: Embed | None = None
+    ) -> None:
         self.name, self.folder = name, folder
         self.limits, self._metrics = limits, metrics
         self._cache: dict[str, _CacheEntry] = {}
         self._workers: list[CollectionWorker] = []
         try:
             for _ in range(4):
-                self._workers.append(CollectionWorker(folder, queue_size=limits.queue_size))
+                self._workers.append(CollectionWorker(folder, queue_size=limits.queue_size, embed=embed))
         except BaseException:
             self.close()
             raise
@@ -221,13 +224,18 @@ def search_texts(
     """Search for texts; queries with the same options share one scan."""
     by_options: dict[tuple[Any, ...], list[int]] = {}
     for index, query in enumerate(queries):
-        by_options.setdefault(tuple(query.search_options.values()), []).append(index)
+        # One with a vector is searched alone: an error is about its own vector.
+        alone = None if query.vector is None else index
+        by_options.setdefault((alone, *query.search_options.values()), []).append(index)
     results: list[SearchResult] = [b""] * len(queries)
     for indices in by_options.values():
         texts = [queries[index].text or "" for index in indices]
+        vector = queries[indices[0]].vector
         started = time.perf_counter()
         try:
-            hit_lists = collection.search_many(texts, **queries[indices[0]].search_options)
+            hit_lists = collection.search_many(
+                texts, vectors=None if vector is None else [vector], **queries[indices[0]].search_options
+            )
         except SnuhError as error:
             for index in indices:
                 results[index] = error
@@ -256,7 +264,8 @@ def search_explained(
     if query.id is not None:
         hits = collection.similar(query.id, **query.search_options)
     else:
-        hits = collection.search(_query_text(query) or "", **query.search_options)
+        vector = query.vector if isinstance(query, SearchRequest) else None
+        hits = collection.search(_query_text(query) or "", vector=vector, **query.search_options)
     took_ms = milliseconds_since(started)
     model = collection.model
     explanations: Iterable[Json] = ()
@@ -332,10 +341,11 @@ def hits_to_json(hits: Sequence[Hit], *, max_bytes: int) -> list[Json]:
     return [{**hit_to_json(hit), "length": text_length(hit.document)} for hit in hits]
 
 
-def explanation_to_json(model: Model, query: str, hit: str) -> Json:
+def explanation_to_json(model: Model, query: str, hit: str, *, query_vector: Any = None) -> Json:
     """Explain a hit, and return the explanation with all bits as JSON values."""
-    explanation = explain(model, query, hit)
+    explanation = explain(model, query, hit, query_vector=query_vector)
     return {
+        "note": explanation.note,
         "distance": explanation.distance,
         "bits": [
             {

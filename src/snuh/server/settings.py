@@ -108,6 +108,7 @@ class Settings:
     has_access_log: bool = False
     origins: tuple[str, ...] = ()  # other sites whose pages may use the API
     proxies: tuple[str, ...] = ()  # addresses or networks of trusted reverse proxies
+    embedding: str | None = None  # folder of an embedding model, for collections whose model reads vectors
     tokens: Tokens = field(default_factory=Tokens)
     limits: Limits = field(default_factory=Limits)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snuh.corpus.document import SPLIT_NAMES
+from snuh.corpus.rows import VECTOR_FIELD
 from snuh.corpus.source import VARIABLE, find_corpus
 from snuh.errors import InputError, suggest
 from snuh.spark.jobs import Report, track_jobs
@@ -66,10 +67,11 @@ def check_documents(frame: DataFrame, *, report: Report | None = None) -> Corpus
     """Count the documents; InputError if there are none, an id or text is missing, or an id repeats."""
     from pyspark.sql import functions as F
 
+    hashed = [name for name in ("id", "text", VECTOR_FIELD) if name in frame.columns]
     by_id = frame.groupBy("id").agg(
         F.count(F.lit(1)).alias("count"),
         F.sum(F.col("text").isNull().cast("long")).alias("null_texts"),
-        F.sum(F.xxhash64("id", "text").cast("decimal(20,0)")).alias("hash_sum"),
+        F.sum(F.xxhash64(*hashed).cast("decimal(20,0)")).alias("hash_sum"),
     )
     has_no_id = F.col("id").isNull() | (F.col("id") == "")
     summary = by_id.agg(

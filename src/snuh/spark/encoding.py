@@ -16,7 +16,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snuh.codes import code_column
+from snuh.corpus import Document
+from snuh.corpus.rows import VECTOR_FIELD
 from snuh.errors import InputError, SnuhError
 from snuh.io import dump_json, read_json, reporting_as_input_error, write_json
 from snuh.model import Model
@@ -55,9 +57,12 @@ class WrittenCodes:
 
 
 def encode(frame: DataFrame, model: Model | Path | str) -> DataFrame:
-    """Return a lazy frame of ids and codes, which Spark can write to any of its targets."""
+    """Return a lazy frame of ids and codes, which Spark can write to any of its targets.
+
+    The column vector, if present, holds the vectors for a model that reads them.
+    """
     handle = broadcast_model(frame.sparkSession, model)
-    documents = normalize_columns(frame).select("id", "text")
+    documents = _select(normalize_columns(frame))
     return documents.mapInArrow(partial(encode_batches, model=handle), "id string, code binary")
 
 
@@ -67,7 +72,7 @@ def encode_batches(batches: Iterable[pa.RecordBatch], *, model: BroadcastModel) 
 
     loaded = load_model(model)
     for batch in batches:
-        codes = _encode_texts(loaded, batch["text"].to_pylist()).codes
+        codes = _encode_batch(loaded, batch).codes
         yield pa.RecordBatch.from_pydict({"id": batch["id"], "code": code_column(codes).cast(pa.binary())})
 
 
@@ -76,10 +81,21 @@ class _Codes(NamedTuple):
     has_known_words: NDArray[np.bool_]  # (docs,)
 
 
-def _encode_texts(model: Model, texts: list[str]) -> _Codes:
-    if model.features is None:
-        raise InputError("this model was trained on a feature matrix: it cannot encode texts")
-    rows = model.features.transform(texts, threads=1)  # a task has one core
+def _select(frame: DataFrame) -> DataFrame:
+    """Select what codes are made of: the text, and the vector if there is one."""
+    return frame.select("id", "text", *[VECTOR_FIELD for name in frame.columns if name == VECTOR_FIELD])
+
+
+def _encode_batch(model: Model, batch: pa.RecordBatch) -> _Codes:
+    texts = batch["text"].to_pylist()
+    vectors: list[Any] = [None] * len(texts)
+    if model.vectors is not None and VECTOR_FIELD in batch.schema.names:
+        vectors = batch[VECTOR_FIELD].to_pylist()
+    documents = map(Document, batch["id"].to_pylist(), texts)
+    with_vectors = [
+        replace(document, vector=vector) for document, vector in zip(documents, vectors, strict=True)
+    ]
+    rows = model.document_rows(with_vectors, threads=1)  # a task has one core
     return _Codes(model.encoder.encode(rows), np.diff(rows.indptr) > 0)
 
 
@@ -95,7 +111,7 @@ def write_codes(
     """Write ids and codes to a folder of Parquet files that the driver and all executors can access.
 
     Args:
-        frame: one document per row, with the columns id and text.
+        frame: one document per row, with the columns id and text, and vector if the model reads vectors.
         model: a model or its folder.
         out: the folder; it must not exist, or hold the codes of these documents by this model.
         parts: number of files; None: one per 100,000 documents, and at least one per core.
@@ -106,7 +122,7 @@ def write_codes(
         raise InputError(f"parts must be at least 1, got {parts}")
     target = Path(out).resolve()
     spark = frame.sparkSession
-    frame = normalize_columns(frame).select("id", "text")
+    frame = _select(normalize_columns(frame))
     handle = broadcast_model(spark, model)
     summary = check_documents(frame, report=on_check)
     job = {
@@ -195,7 +211,7 @@ def write_part(
     try:
         with pq.ParquetWriter(temporary, schema) as file:
             for batch in batches:
-                codes, has_known_words = _encode_texts(loaded, batch["text"].to_pylist())
+                codes, has_known_words = _encode_batch(loaded, batch)
                 unknown += int((~has_known_words).sum())
                 columns = [batch["id"].cast(pa.string()), code_column(codes)]
                 file.write_table(pa.table(columns, schema=schema))

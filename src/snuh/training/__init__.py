@@ -18,6 +18,9 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
+VECTOR_METHODS = "snuh-plus, snuh, itq, sth, sph and lsh"  # those with `reads_vectors`, for messages
+
+
 @dataclass(frozen=True)
 class SizeDefault:
     """A default that grows with the corpus: one for every `per` documents, within bounds."""

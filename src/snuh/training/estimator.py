@@ -7,6 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,9 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from snuh.codes import check_bits
 from snuh.encoder import Encoder
 from snuh.errors import InputError, suggest
+from snuh.features.vectors import split_rows
 from snuh.features.weighting import check_matrix, unit_rows
 from snuh.metrics import code_health
 from snuh.progress import EpochReport, OnProgress, stage_callback
+from snuh.training import VECTOR_METHODS
 from snuh.training.distributed import Shard
 from snuh.training.spectral import LSA, fit_lsa
 from snuh.training.validation_score import HeldOutScore, Score
@@ -98,14 +101,25 @@ class DeadCodesWarning(UserWarning):
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Unit rows to train on, the held-out score, and the LSA space of the training rows."""
+    """Unit rows to train on, the held-out score, and the LSA space of the words of the training rows."""
 
     X: sparse.csr_matrix
     lsa: LSA
     score: Callable[[Encoder], Score]
     X_val: sparse.csr_matrix  # held-out rows, which the score is computed on
     shard: Shard | None = None  # if several processes train together
+    vector_dims: int = 0  # the last columns of X that hold a vector, joined with the words
     graphs: list[dict[str, object]] = field(default_factory=list)  # facts about the graphs built so far
+
+    @cached_property
+    def words(self) -> sparse.csr_matrix:
+        """The words of the training rows, of unit length."""
+        return split_rows(self.X, self.vector_dims).words if self.vector_dims else self.X
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32] | None:
+        """Their vectors of unit length, zero if missing; None for words alone."""
+        return split_rows(self.X, self.vector_dims).vectors if self.vector_dims else None
 
 
 # scikit-learn has no type stubs.
@@ -121,6 +135,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     ranges: ClassVar[Mapping[str, Range]] = {"seed": Range(integer=True, below=2**32)}
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {}
+    reads_vectors: ClassVar[bool] = False  # whether rows may be words joined with vectors
 
     def check_parameters(self) -> None:
         """Raise InputError if a parameter is invalid; called by `fit` before any work."""
@@ -149,6 +164,7 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y: object = None,
         *,
         X_val: Any = None,
+        vector_dims: int = 0,
         score: Callable[[Encoder], Score] | None = None,
         on_progress: OnProgress | None = None,
         train: Callable[[TrainingData], TrainingResult] | None = None,
@@ -159,22 +175,24 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X: sparse or dense rows, one per document, such as TF-IDF.
             y: ignored, for compatibility with scikit-learn.
             X_val: held-out rows for selecting the epoch; a random part of X if not given.
+            vector_dims: how many of the last columns are a vector, joined by `join_rows`; 0 for words alone.
             score: selects the epoch instead of the default held-out score, which uses no labels.
             on_progress: called for every stage and epoch.
             train: trains instead of this process, for example on several workers.
         """
         self.check_parameters()
         rows = self._checked_rows(X, reset=True)
+        self._check_vectors(vector_dims, rows.shape[1])
         self._check_size(rows.shape[0])
         started = time.perf_counter()
         unit = unit_rows(rows)
         _check_distinct(unit)
         unit_val = None if X_val is None else unit_rows(self._checked_rows(X_val, reset=False))
-        data = self.training_data(unit, unit_val, on_progress)
+        data = self.training_data(unit, unit_val, on_progress, vector_dims=vector_dims)
         if score is not None:
             data = replace(data, score=score)
         result = self.train(data, on_progress) if train is None else train(data)
-        self.encoder_ = replace(result.encoder, unit_rows=True)
+        self.encoder_ = replace(result.encoder, unit_rows=True, vector_dims=vector_dims)
         self.decoder_ = result.decoder
         self.history_ = result.history
         health = code_health(self.encoder_.encode(rows))
@@ -201,6 +219,12 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoder: Encoder = self.encoder_
         return encoder.encode(self._checked_rows(X, reset=False))
 
+    def _check_vectors(self, vector_dims: int, columns: int) -> None:
+        if vector_dims and not self.reads_vectors:
+            raise InputError(f"{type(self).__name__} reads words alone: {VECTOR_METHODS} read vectors too")
+        if not 0 <= vector_dims < columns:
+            raise InputError(f"vector_dims must be from 0 to {columns - 1}, got {vector_dims}")
+
     def _checked_rows(self, X: Any, *, reset: bool) -> sparse.csr_matrix:
         rows = check_matrix(X)
         try:
@@ -214,6 +238,8 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X: sparse.csr_matrix,
         X_val: sparse.csr_matrix | None = None,
         on_progress: OnProgress | None = None,
+        *,
+        vector_dims: int = 0,
     ) -> TrainingData:
         """Hold out rows unless X_val is given, and prepare LSA space and held-out score of unit rows."""
         report = stage_callback(on_progress, "similarity")
@@ -222,11 +248,12 @@ class HashingEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X, X_val = hold_out(X, rng)
         if report is not None:
             report(0.0)
-        lsa = fit_lsa(X, dims=LSA_DIMS, seed=int(self.seed))
-        score = HeldOutScore(X, X_val, lsa, rng=rng)
+        words = split_rows(X, vector_dims).words if vector_dims else X
+        lsa = fit_lsa(words, dims=LSA_DIMS, seed=int(self.seed))
+        score = HeldOutScore(X, X_val, lsa, rng=rng, vector_dims=vector_dims)
         if report is not None:
             report(1.0)
-        return TrainingData(X, lsa, score, X_val)
+        return TrainingData(X, lsa, score, X_val, vector_dims=vector_dims)
 
     def __sklearn_tags__(self) -> Any:  # scikit-learn's own type
         tags = super().__sklearn_tags__()

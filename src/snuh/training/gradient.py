@@ -316,7 +316,7 @@ class GradientHasher(HashingEstimator):
         plan = TrainingPlan(
             epochs=int(self.resolve("epochs", docs)),
             patience=int(self.patience),
-            learning_rate=float(self.resolve("learning_rate", docs)) * self.rate_factor(data.X),
+            learning_rate=float(self.resolve("learning_rate", docs)) * self.rate_factor(data.words),
             decay=self.decay,
             clip=float(self.clip),
             score_start=self.has_trained_start,

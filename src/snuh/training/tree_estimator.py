@@ -53,6 +53,10 @@ class TreeHasher(GradientHasher):
     neighbor_words = 0.0
     refresh = 0.0
 
+    reads_vectors: ClassVar[bool] = True
+    vector_fraction: ClassVar[float] = 0.8  # of the graph's similarity that comes from vectors
+    vector_dropout: ClassVar[float] = 0.3  # fraction of the documents that the encoder reads without vector
+
     ranges: ClassVar[Mapping[str, Range]] = {
         **GradientHasher.ranges,
         "batch_size": Range(above=0, integer=True, optional=True),
@@ -84,20 +88,25 @@ class TreeHasher(GradientHasher):
 
     def objective(self, start: Start) -> TreeObjective:
         """Return the objective to minimise."""
-        X, shard = start.data.X, start.data.shard
-        dense_parts = self.graph_parts(X, start.data.lsa)
+        data, X, shard = start.data, start.data.X, start.data.shard
+        words, vectors = data.words, data.vectors
+        dense_parts = self.graph_parts(words, data.lsa)
+        if vectors is not None:
+            others = [DensePart(part.rows, part.weight * (1 - self.vector_fraction)) for part in dense_parts]
+            dense_parts = [*others, DensePart(vectors, self.vector_fraction)]
         edges = None if shard is None else shard.edges
 
         def rebuild_edges(encoder: Encoder) -> Edges:
-            return self._sample_edges(X, _with_means(dense_parts, encoder, X), start)
+            return self._sample_edges(words, _with_means(dense_parts, encoder, X), start)
 
         return TreeObjective(
             self,
             X,
-            self._sample_edges(X, dense_parts, start) if edges is None else edges,
+            self._sample_edges(words, dense_parts, start) if edges is None else edges,
             generator=start.generator,
             rebuild_edges=rebuild_edges,
             documents=start.documents,
+            vector_dims=data.vector_dims,
         )
 
     def _default(self, name: str, docs: int) -> float:

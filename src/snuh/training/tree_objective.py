@@ -45,6 +45,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from snuh.encoder import Encoder, Layer
+from snuh.features.vectors import split_rows
 from snuh.training.gradient import linear_warmup
 from snuh.training.kl import best_correlation, edge_divergence, node_divergence
 from snuh.training.layers import WordDecoder, sparse_linear, word_sets
@@ -122,16 +123,40 @@ class Neighborhoods:
         )
 
 
+@dataclass(frozen=True)
+class JoinedInputs:
+    """Joined rows in two parts: a document's words weigh less if its vector is read beside them."""
+
+    words: sparse.csr_matrix  # unit rows, (documents, terms)
+    word_scale: npt.NDArray[np.float32]  # (documents,), of the words in the joined row
+    vectors: Tensor  # (documents, dims), scaled as in the joined row
+
+    @classmethod
+    def of(cls, X: sparse.csr_matrix, dims: int) -> JoinedInputs:
+        """Take joined rows apart."""
+        own = X[:, : X.shape[1] - dims]
+        scale = np.sqrt(np.asarray(own.multiply(own).sum(axis=1), dtype=np.float32).ravel())
+        return cls(split_rows(X, dims).words, scale, torch.from_numpy(X[:, X.shape[1] - dims :].toarray()))
+
+    def scaled_words(
+        self, words: SparseRows, documents: npt.NDArray[np.int64], has_vector: npt.NDArray[np.bool_]
+    ) -> SparseRows:
+        """Scale the unit rows of documents as in their joined rows, where the vector is read too."""
+        scale = np.where(has_vector, self.word_scale[documents], np.float32(1))
+        return replace(words, data=words.data * np.repeat(scale, np.diff(words.indptr)))
+
+
 class TreeObjective:
     """The weights of the model and the loss of a batch.
 
     Args:
         method: the estimator, whose parameters are used.
-        X: unit rows to train on.
+        X: unit rows to train on; with vectors, words joined with them.
         edges: between these rows.
         generator: for initial weights, noise and dropout.
         rebuild_edges: returns new edges given the current encoder, called before `refresh_epoch`.
         documents: rows to draw batches from; all if not given.
+        vector_dims: the last columns of X that hold a vector.
     """
 
     def __init__(
@@ -143,8 +168,11 @@ class TreeObjective:
         generator: torch.Generator,
         rebuild_edges: Callable[[Encoder], Edges] | None = None,
         documents: npt.NDArray[np.int64] | None = None,
+        vector_dims: int = 0,
     ) -> None:
         self.method, self.X, self.generator = method, X, generator
+        self.joined = JoinedInputs.of(X, vector_dims) if vector_dims else None
+        self.word_rows = X if self.joined is None else self.joined.words
         self.documents = np.arange(X.shape[0]) if documents is None else documents
         self.neighborhoods = Neighborhoods(edges, X.shape[0])
         self.rebuild_edges = rebuild_edges
@@ -154,22 +182,25 @@ class TreeObjective:
         self.beta = method.resolve("beta", docs)
         self.warmup = method.resolve("warmup", docs)
         self.word_dropout = method.resolve("word_dropout", docs)
-        self.word_weight = word_weight(X)
+        self.word_weight = word_weight(self.word_rows)
         self.refresh_epoch = (
             max(1, round(method.refresh * method.resolve("epochs", docs))) if method.refresh else None
         )
 
-        terms, bits = X.shape[1], method.n_bits
+        bits = method.n_bits
         outputs = bits * (3 if method.correlation == "encoder" else 2)
         # One matrix for mean, deviation and correlation, so that one sparse product computes them all.
-        self.weight = self._uniform(terms, outputs)
+        self.weight = self._uniform(self.word_rows.shape[1], outputs)
+        self.vector_weight = self._uniform(vector_dims, outputs)
         self.bias = self._uniform(outputs)
         self.words = WordDecoder(
-            X, bits, documents=self.batch_size, init_range=method.init_range, generator=generator
+            self.word_rows, bits, documents=self.batch_size, init_range=method.init_range, generator=generator
         )
         self._gradient_buffer = torch.empty_like(self.weight)
         self._balance_bits()
         self.parameters = [self.weight.requires_grad_(), self.bias.requires_grad_(), *self.words.parameters]
+        if self.joined is not None:
+            self.parameters.append(self.vector_weight.requires_grad_())
 
     def _uniform(self, *shape: int) -> Tensor:
         size = self.method.init_range
@@ -183,8 +214,10 @@ class TreeObjective:
         """
         bits = self.method.n_bits
         if self.method.start == "itq":
-            self.weight[:, :bits] = self._itq_directions()
-        logits = self.X @ self.weight[:, :bits].numpy()
+            directions = self._itq_directions()
+            terms = len(self.weight)
+            self.weight[:, :bits], self.vector_weight[:, :bits] = directions[:terms], directions[terms:]
+        logits = self.X @ self._mean_weight().numpy()
         self.bias[:bits] = -torch.from_numpy(np.median(logits, axis=0))
 
     def _itq_directions(self) -> Tensor:
@@ -194,6 +227,10 @@ class TreeObjective:
         rotated = rotate_to_bits(principal, self.X, bits=bits, iterations=ITQ_ITERATIONS, rng=rng)
         directions = torch.from_numpy(rotated.directions).float()
         return directions * (ITQ_SPREAD / max(float(rotated.values(self.X).std()), 1e-6))
+
+    def _mean_weight(self) -> Tensor:
+        """Return the weights of the means, (inputs, bits)."""
+        return torch.cat([self.weight.detach(), self.vector_weight.detach()])[:, : self.method.n_bits]
 
     @property
     def steps(self) -> int:
@@ -211,8 +248,9 @@ class TreeObjective:
     def loss(self, batch: TreeBatch, *, epoch: float) -> Mapping[str, Tensor]:
         """The negative bound of a batch by named parts, each a mean per document."""
         docs, has_neighbors = len(batch.documents), len(batch.neighbors) > 0
-        rows = take_rows(self.X, np.concatenate([batch.documents, batch.neighbors]))
-        mu, sigma, pair = self._posterior(hide_words(rows, self.word_dropout, self.generator))
+        documents = np.concatenate([batch.documents, batch.neighbors])
+        rows = take_rows(self.word_rows, documents)
+        mu, sigma, pair = self._posterior(rows, documents)
         mu_i, mu_j = mu[:docs], mu[docs:]
         sigma_i, sigma_j = sigma[:docs], sigma[docs:]
         beta = self.beta * linear_warmup(epoch, self.warmup)
@@ -238,9 +276,22 @@ class TreeObjective:
             parts["edges"] = beta * (batch.weight * edges).mean()
         return parts
 
-    def _posterior(self, rows: SparseRows) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mu, sigma (rows, bits) and the input of the correlated encoder (empty if there is none)."""
-        outputs = sparse_linear(rows, self.weight, gradient=self._gradient_buffer) + self.bias
+    def _posterior(
+        self, words: SparseRows, documents: npt.NDArray[np.int64]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mu, sigma (rows, bits) and the input of the correlated encoder (empty if there is none).
+
+        The encoder reads the words that are not hidden, and the vectors that are not dropped.
+        """
+        by_vectors = None
+        if self.joined is not None:
+            kept = torch.rand(len(documents), generator=self.generator) >= self.method.vector_dropout
+            words = self.joined.scaled_words(words, documents, kept.numpy())
+            by_vectors = (self.joined.vectors[documents] * kept[:, None]) @ self.vector_weight
+        words = hide_words(words, self.word_dropout, self.generator)
+        outputs = sparse_linear(words, self.weight, gradient=self._gradient_buffer) + self.bias
+        if by_vectors is not None:
+            outputs = outputs + by_vectors
         bits = self.method.n_bits
         mean, deviation, pair = torch.tensor_split(outputs, [bits, 2 * bits], dim=1)
         return torch.sigmoid(mean / self.method.tau), softplus(deviation), pair
@@ -256,7 +307,7 @@ class TreeObjective:
     def encoder(self) -> Encoder:
         """Return a copy of the map of the means, sigmoid(W x / tau), with thresholds."""
         bits, tau = self.method.n_bits, self.method.tau
-        weight, bias = self.weight.detach()[:, :bits] / tau, self.bias.detach()[:bits] / tau
+        weight, bias = self._mean_weight() / tau, self.bias.detach()[:bits] / tau
         layer = Layer(weight.numpy(), bias.numpy(), "sigmoid")
         encoder = Encoder((layer,), np.full(bits, 0.5, dtype=np.float32))
         if self.method.threshold == "half":

@@ -4,8 +4,9 @@ The words of each held-out document are split at random into two halves. The 300
 to the second half (by the mean of TF-IDF cosine and LSA cosine) are the relevant ones; 100 would be narrower
 than most topics. The score is the precision of the 100 documents whose codes are nearest to that of the first
 half by Hamming distance, in expectation over random orders of ties. It tracks precision by labels: an encoder
-scores well if it captures the topic, not if it memorises words. `snuh reproduce score` compares it with other
-scores.
+scores well if it captures the topic, not if it memorises words. With vectors, the first half is encoded
+without one, and the cosine of vectors is half of the similarity to the second. `snuh reproduce score`
+compares it with other scores.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from scipy import sparse
 
 from snuh.codes import count_distances, hamming_blocks
 from snuh.encoder import Encoder
+from snuh.features.vectors import append_columns, split_rows
 from snuh.features.weighting import unit_rows
 from snuh.graph import find_unique_rows
 from snuh.metrics import DistanceCounts, code_health, expected_precision
@@ -76,12 +78,21 @@ class HeldOutScore(RetrievalScore):
         lsa: LSA,
         *,
         rng: np.random.Generator,
+        vector_dims: int = 0,
     ) -> None:
-        database = sample_rows(X, MAX_DATABASE, rng)
-        queries, unseen = split_words(sample_rows(X_val, MAX_QUERIES, rng), rng)
+        database, held_out = sample_rows(X, MAX_DATABASE, rng), sample_rows(X_val, MAX_QUERIES, rng)
         cutoff = cutoff_for(database.shape[0])
         relevant = min(database.shape[0], RELEVANT_PER_RETRIEVED * cutoff)
-        relevance = top_k_probability(-similarity(unseen, database, lsa), relevant)
+        if vector_dims:
+            words, vectors = split_rows(held_out, vector_dims)
+            database_words, database_vectors = split_rows(database, vector_dims)
+            queries, unseen = split_words(words, rng)
+            queries = append_columns(queries, vector_dims)  # the vector would give the other half away
+            closeness = similarity(unseen, database_words, lsa) + vectors @ database_vectors.T
+        else:
+            queries, unseen = split_words(held_out, rng)
+            closeness = similarity(unseen, database, lsa)
+        relevance = top_k_probability(-closeness, relevant)
         super().__init__(database, queries, relevance, cutoff=cutoff)
 
 

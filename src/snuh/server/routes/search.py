@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.requests import ClientDisconnect
 
 from snuh.collection import Collection
+from snuh.collection.query import query_rows
 from snuh.errors import InputError
 from snuh.search import Hits, check_query
 from snuh.server.requests import (
@@ -63,6 +64,7 @@ async def search(request: Request, name: Name, body: SearchRequest) -> Response:
     """Hits are ordered by score; by codes without `rerank`, by distance, ties by words."""
     check_exactly_one(body, "text", "id")
     _check(body, explain=body.explain)
+    _check_vector(body.vector, has_text=body.text is not None)
     if body.text is not None:
         check_query(body.text)  # here, since an error would be that of all searches answered together
     # Not a dependency, which takes a tenth of the time of a search.
@@ -86,6 +88,7 @@ async def search_batch(request: Request, service: Service, body: BatchRequest) -
     """The results are in the order of the texts or codes."""
     check_exactly_one(body, "texts", "codes")
     _check(body)
+    _check_vector(body.vectors, has_text=body.texts is not None)
     queries = len(body.texts or body.codes or ())
     if queries * body.k > MAX_TOTAL_HITS:
         raise invalid(f"{queries:,} queries times {body.k:,} hits exceed the limit of {MAX_TOTAL_HITS:,}")
@@ -119,10 +122,12 @@ async def search_batch(request: Request, service: Service, body: BatchRequest) -
 async def explain(request: Request, service: Service, body: ExplainRequest) -> Response:
     """All bits of the two codes, and the words that made them agree or differ."""
     check_exactly_one(body, "text", "query_id")
+    _check_vector(body.vector, has_text=body.text is not None)
 
     def task(collection: Collection) -> Json:
         query = body.text if body.query_id is None else collection.get(body.query_id).text
-        return explanation_to_json(collection.model, query or "", collection.get(body.id).text)
+        hit = collection.get(body.id).text
+        return explanation_to_json(collection.model, query or "", hit, query_vector=body.vector)
 
     return json_response(request, await service.reader.run(task))
 
@@ -135,7 +140,7 @@ async def encode(service: Service, body: EncodeRequest) -> EncodeResponse:
         model = collection.model
         if model.features is None:
             raise InputError("the model of this collection does not accept texts")
-        rows = model.features.transform(body.texts)
+        rows = query_rows(model, body.texts, vectors=body.vectors)
         codes = [code.tobytes().hex() for code in model.encoder.encode(rows)]
         known = np.diff(rows.indptr) > 0
         return EncodeResponse(
@@ -160,9 +165,15 @@ def _check(query: SearchParameters, *, explain: bool = False) -> None:
         raise invalid(f'with "explain", k must be from 1 to {MAX_EXPLAINED}, got {query.k}')
 
 
+def _check_vector(vector: object, *, has_text: bool) -> None:
+    if vector is not None and not has_text:
+        raise invalid("a vector is part of a text's code: send it with a text")
+
+
 def _search_batch(collection: Collection, batch: BatchRequest, part: slice) -> list[Hits]:
     if batch.texts is not None:
-        return collection.search_many(batch.texts[part], **batch.search_options)
+        vectors = None if batch.vectors is None else batch.vectors[part]
+        return collection.search_many(batch.texts[part], vectors=vectors, **batch.search_options)
     codes = (batch.codes or [])[part]
     digits = collection.model.bits // 4
     if wrong := {len(code) for code in codes} - {digits}:
