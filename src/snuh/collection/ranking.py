@@ -197,17 +197,17 @@ def rank(
     word_scale = standardize_words(
         [(part, scores) for (_, part), scores in zip(rows.parts, by_part, strict=True)]
     )
-    has_codes = query.margins is not None and rows.counts is not None and any(len(p.seqs) for p in rows.parts)
+    counts = rows.counts if any(len(seqs) for seqs, _ in rows.parts) else None
     table, code_scale = score_table(query.margins, bits // 8), Standard(0.0, 0.0)
-    if has_codes:
-        mean, inverse = rows.counts().standardize(query.margins)
+    if query.margins is not None and counts is not None:
+        mean, inverse = counts().standardize(query.margins)
         code_scale = Standard(mean, inverse * query.code_weight)
     matches: list[RankedMatch] = []
     found: set[str] = set()
     for number, ((seqs, part), scores) in enumerate(zip(rows.parts, by_part, strict=True)):
         if not len(seqs):
             continue
-        coded = rows.coded[number] if has_codes else None
+        coded = None if query.margins is None or counts is None else rows.coded[number]
         best = best_rows(
             scores,
             coded,
