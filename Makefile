@@ -9,10 +9,10 @@ RUNTIME := train,experiments,tune,serve,client,hub,spark,postgres,milvus
 NEED_MORE_TOOLS := tests/browser tests/server/test_openapi.py  # they are slow tests anyway
 TEST_TOOLS := hypothesis polars psutil pytest pytest-xdist pytrec-eval-terrier
 
-# Two workers for each processor, since tests of servers mostly wait, with one thread each. The order and the groups are those of
-# tests/conftest.py.
+# Two workers for each processor, since tests of servers mostly wait, with one thread each. tests/conftest.py says which
+# come first and which stay together.
 WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
-PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The first interpreter that really runs (a version manager may leave names behind that do not).
 # Only asked for when the environment is made; override with: make PYTHON=/path/to/python

@@ -7,6 +7,7 @@ each time, to look for what the tests have not met yet.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -58,14 +59,22 @@ settings.register_profile("search", PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:  # log is of a type of xdist's own
+    """Give the tests of a file to one worker."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid.partition("::")[0])
+
+    return ByFile(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first, and leave the order as it is otherwise."""
     items.sort(key=_rank)
     for item in items:
-        file = item.nodeid.partition("::")[0]
-        group = next((start for start in TOGETHER if file.startswith(start)), file)
-        item.add_marker(pytest.mark.xdist_group(group))
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
         if item.nodeid.startswith(LONG):

@@ -63,16 +63,18 @@ def test_the_page_retries_after_too_many_requests(new_page: Callable[..., Page],
 @contextmanager
 def exceeding_the_rate_limit(server: Server) -> Iterator[None]:
     """Send enough requests from this address that those of the page are rejected."""
-    done = threading.Event()
+    done, is_limited = threading.Event(), threading.Event()
 
     def send_requests() -> None:
         with httpx.Client(base_url=server.url) as client:
             while not done.wait(0.01):
-                client.get("/health")
+                if client.get("/health").status_code == 429:
+                    is_limited.set()
 
     thread = threading.Thread(target=send_requests)
     thread.start()
     try:
+        assert is_limited.wait(60)
         yield
     finally:
         done.set()

@@ -181,6 +181,7 @@ def test_a_second_writer_waits_for_the_first(folder: Path) -> None:
     def write(pipe: Connection) -> int:
         with Collection(folder) as collection:
             say(pipe, "ready")
+            pipe.recv()
             return collection.add([document(70)]).inserted
 
     writer = Child(write)
@@ -188,6 +189,7 @@ def test_a_second_writer_waits_for_the_first(folder: Path) -> None:
     holding = sqlite3.connect(folder / "store.sqlite", isolation_level=None)
     try:
         holding.execute("BEGIN IMMEDIATE")
+        writer.tell("add")
         assert not writer.pipe.poll(0.3)  # it waits
         holding.execute("COMMIT")
     finally:

@@ -17,7 +17,7 @@ from snuh.explain import bit_meanings
 from tests.collection.worlds import documents, temporary_folder, toy_model
 from tests.server.serving import ROOT, Server, serving, serving_with
 
-NOT_SERVED = {"check", "create", "folder", "get_many", "rehash"}  # the docs say why
+NOT_SERVED = {"check", "codes", "create", "folder", "get_many", "rehash"}  # the docs say why
 
 
 @pytest.fixture

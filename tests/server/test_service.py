@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,12 @@ from snuh.server.routes.search import search_batch
 from snuh.server.schemas import RERANKED_AT_ONCE, BatchRequest, SearchRequest
 from snuh.server.service import CollectionService
 from snuh.server.settings import Limits, Settings
+
+
+def run(coroutine: Coroutine[Any, Any, object]) -> object:
+    """Run in a thread of its own: browser tests may have left this one an event loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 @pytest.fixture
@@ -42,7 +49,7 @@ def test_status_and_searches_do_not_wait_for_a_long_read(service: CollectionServ
         may_end.set()
         assert await reading
 
-    asyncio.run(read_and_search())
+    run(read_and_search())
 
 
 def test_a_batch_ends_when_its_client_has_disconnected(service: CollectionService) -> None:
@@ -55,4 +62,4 @@ def test_a_batch_ends_when_its_client_has_disconnected(service: CollectionServic
     options = {"texts": ["ship"] * 3, "rerank": "asymmetric", "shortlist": RERANKED_AT_ONCE}
     body = BatchRequest.model_validate(options)
     with pytest.raises(ClientDisconnect):
-        asyncio.run(search_batch(request, service, body))
+        run(search_batch(request, service, body))

@@ -116,7 +116,11 @@ def add_scores(
     if len(postings) == 1:
         distinct = rows[postings[0]]
     else:
-        distinct = np.unique(np.concatenate([rows[:0], *(rows[posting] for posting in postings)]))
+        listed = np.concatenate([rows[:0], *(rows[posting] for posting in postings)])
+        order = np.argsort(listed, kind="stable")
+        is_first = np.ones(len(listed), dtype=np.bool_)
+        is_first[1:] = listed[order[1:]] != listed[order[:-1]]
+        distinct = listed[np.sort(order[is_first])]  # in order of appearance, as the compiled kernel has them
     found[: len(distinct)], scores[: len(distinct)] = distinct, zeros[distinct]
     zeros[distinct] = 0.0
     return len(distinct)
