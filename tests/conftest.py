@@ -62,9 +62,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:  # log is of a type of xdist's own
     """Give the tests of a file to one worker."""
-    from xdist.scheduler import LoadFileScheduling
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-    class ByFile(LoadFileScheduling):
+    class ByFile(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid.partition("::")[0])
 
