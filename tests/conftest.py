@@ -46,6 +46,17 @@ SLOW = (
 
 # Those that take a minute each where the others take seconds: "make long" runs them.
 LONG = (
+    "tests/cli/test_processes.py::test_a_second_ctrl_c_does_not_lose_the_model[0.02]",
+    "tests/cli/test_tune.py::test_ctrl_c_in_the_first_trial_writes_no_settings",
+    "tests/collection/test_milvus_contract.py::test_a_copy_there_and_back_is_the_same",
+    "tests/collection/test_milvus_contract.py::test_duplicates_are_found",
+    "tests/collection/test_milvus_contract.py::test_each_document_is_there_once_after_the_server_was_killed",
+    "tests/graph/test_approximate.py::test_nearly_all_exact_neighbors_are_found_with_their_similarity[True]",
+    "tests/server/test_costs.py::test_no_request_takes_much_memory_or_time[a batch of whole hits]",
+    "tests/server/test_costs.py::test_no_request_takes_much_memory_or_time[explained whole hits]",
+    "tests/server/test_costs.py::test_no_request_takes_much_memory_or_time[hits by words]",
+    "tests/spark/test_collection_sink.py::test_documents_are_added_once[_milvus]",
+    "tests/spark/test_encoding.py::test_the_slower_of_two_equal_jobs_returns_what_the_faster_wrote",
     "tests/browser/test_appearance.py::test_every_view_fits_and_passes_axe",
     "tests/collection/test_milvus_contract.py::test_an_open_collection_goes_on_after_its_server_was_killed",
     "tests/collection/test_milvus_contract.py::test_it_answers_like_a_dictionary",

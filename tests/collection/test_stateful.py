@@ -40,7 +40,7 @@ class FolderLikeDictionary(CollectionLikeDictionary):
         self.reopen()
 
 
-@pytest.mark.parametrize(("examples", "steps"), [(30, 30), pytest.param(200, 50, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("examples", "steps"), [(15, 30), pytest.param(200, 50, marks=pytest.mark.long)])
 def test_it_answers_like_a_dictionary(examples: int, steps: int) -> None:
     quiet = settings(deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
