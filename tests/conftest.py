@@ -44,7 +44,7 @@ SLOW = (
     "tests/test_demo",
 )
 
-# Those that take a minute each where the others take seconds: "make long" runs them.
+# Those that take long, and those whose promise a shorter test shows as well: "make long" runs them.
 LONG = (
     "tests/cli/test_processes.py::test_a_second_ctrl_c_does_not_lose_the_model[0.02]",
     "tests/cli/test_tune.py::test_ctrl_c_in_the_first_trial_writes_no_settings",

@@ -66,6 +66,15 @@ def test_documents_are_found_by_the_vectors_that_they_came_with(collection: Coll
     assert collection.check() == []
 
 
+def test_vectors_of_queries_may_be_an_array(collection: Collection) -> None:
+    collection.add(
+        [{"id": "far", "text": "ship", "vector": EAST}, {"id": "near", "text": "ice", "vector": NORTH}]
+    )
+    listed = collection.search_many(["fog", "coin"], vectors=[NORTH, EAST], mode="codes")
+    assert [hits[0].document.id for hits in listed] == ["near", "far"]
+    assert collection.search_many(["fog", "coin"], vectors=np.array([NORTH, EAST]), mode="codes") == listed
+
+
 def test_a_change_of_metadata_keeps_the_code_of_a_vector(collection: Collection) -> None:
     collection.add([{"id": "a", "text": "ship", "vector": NORTH}])
     before = collection.codes(["a"])

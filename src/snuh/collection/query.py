@@ -494,7 +494,8 @@ def query_rows(
     """Return the rows that a model encodes of texts, with the vectors of those that have one."""
     if vectors is not None and len(vectors) != len(texts):
         raise InputError(f"expected a vector, or null, for each of {len(texts)} texts, got {len(vectors)}")
-    pairs = enumerate(zip(texts, vectors or [None] * len(texts), strict=True), start=1)
+    given = [None] * len(texts) if vectors is None else vectors  # which may be an array
+    pairs = enumerate(zip(texts, given, strict=True), start=1)
     queries = [Document(f"query {number}", text, vector=vector) for number, (text, vector) in pairs]
     return model.document_rows(queries, threads=threads)
 

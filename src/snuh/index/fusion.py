@@ -39,7 +39,7 @@ class Standard(NamedTuple):
 
     @classmethod
     def of(cls, count: int, total: float, squares: float) -> Standard:
-        """Return those of so many scores with this sum and this sum of squares."""
+        """Return mean and inverse deviation, given the number, sum and sum of squares of the scores."""
         if not count:
             return cls(0.0, 0.0)
         mean = total / count

@@ -155,9 +155,9 @@ class WordTable:
             bits: length of the codes.
         """
 
-        def read(_: object) -> IndexedRows:
+        def read(keys: object) -> IndexedRows:
             if query.margins is None:
-                return self._read_words(_)
+                return self._read_words(keys)
             coded = self._codes_of(codes)
             return IndexedRows(self.parts, coded.parts, lambda: coded.counts, self._spare)
 
